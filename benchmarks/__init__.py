@@ -1,0 +1,1 @@
+"""How fast is it, beside PyTorch? One question a file; `python -m benchmarks` answers."""
