@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Builds the native part with the address and undefined-behaviour sanitizers and runs tests of the core on it. An error
+# that either of them finds ends the process, and with it the run.
+#
+#   tools/sanitize.sh [--short] [PYTEST ARGUMENT...]     --short: the quick tests only
+#
+# PYTHON is an interpreter that has pytest (default: .venv/bin/python).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python="${PYTHON:-.venv/bin/python}"
+tests=(tests/native tests/tensor tests/autograd tests/ops)
+if [ "${1:-}" = "--short" ]; then
+  shift
+  tests=(tests/test_smoke.py)
+fi
+[ $# -gt 0 ] && tests=("$@")
+
+if command -v ccache >/dev/null; then
+  export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
+
+build="$PWD/build/sanitize"
+flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1 -O1"
+"$python" -m pip install . --quiet --no-deps --upgrade --target "$build/site" \
+  --config-settings=build-dir="$build/objects" \
+  --config-settings=cmake.build-type=None \
+  --config-settings=cmake.define.CMAKE_CXX_FLAGS="$flags" \
+  --config-settings=cmake.define.CMAKE_SHARED_LINKER_FLAGS="$flags" \
+  --config-settings=cmake.define.CMAKE_MODULE_LINKER_FLAGS="$flags"
+
+# The interpreter itself is not built with the sanitizers: their libraries come first by LD_PRELOAD, and Python's own
+# memory is taken from malloc so that they see it. Leaks are not looked for: the interpreter keeps memory on purpose.
+compiler="${CXX:-g++}"
+export LD_PRELOAD="$("$compiler" -print-file-name=libasan.so):$("$compiler" -print-file-name=libubsan.so)"
+export ASAN_OPTIONS="detect_leaks=0:abort_on_error=1:strict_string_checks=1:detect_stack_use_after_return=1"
+export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1"
+export PYTHONMALLOC=malloc PYTHONPATH="$build/site" PYTHONSAFEPATH=1 OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
+
+"$python" -c 'import cresset, sys; assert cresset.__file__.startswith(sys.argv[1]), cresset.__file__' "$build/site"
+exec "$python" -m pytest -p no:cacheprovider "${tests[@]}"
