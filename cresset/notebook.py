@@ -62,8 +62,8 @@ def _escape(text):
 def _headline(tensor):
     shape = " × ".join(map(str, tensor.shape)) or "scalar"
     facts = [str(tensor.dtype).removeprefix("torch."), tensor.device]
-    if tensor.grad_fn is not None:
-        facts.append(tensor.grad_fn.name().rsplit("::", 1)[-1])
+    if (name := printing.grad_fn_name(tensor)) is not None:
+        facts.append(name)
     elif tensor.requires_grad:
         facts.append("requires grad")
     faint = "".join(f'<span style="opacity:.65;margin-left:.9em">{_escape(fact)}</span>' for fact in facts)

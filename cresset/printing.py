@@ -168,9 +168,9 @@ def _suffixes(tensor):
         yield f"dtype={tensor.dtype}"
     if tensor.layout != cresset.strided:
         yield f"layout={tensor.layout}"
-    grad_fn_name = _grad_fn_name(tensor)
-    if grad_fn_name is not None:
-        yield f"grad_fn=<{grad_fn_name}>"
+    name = grad_fn_name(tensor)
+    if name is not None:
+        yield f"grad_fn=<{name}>"
     elif tensor.requires_grad:
         yield "requires_grad=True"
     tangent = _tangent(tensor)
@@ -178,7 +178,8 @@ def _suffixes(tensor):
         yield f"tangent={tangent}"
 
 
-def _grad_fn_name(tensor):
+def grad_fn_name(tensor):
+    """The name of the node that made the tensor, None if there is none, `Invalid` if it cannot be known."""
     try:
         grad_fn = tensor.grad_fn
     except RuntimeError:  # a view whose base was changed so that its history is undefined
