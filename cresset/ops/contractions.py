@@ -1,0 +1,530 @@
+"""Products that sum over shared dimensions: einsum and what can be said with it."""
+
+import math
+from functools import lru_cache
+from string import ascii_lowercase, ascii_uppercase
+
+import cresset
+
+from .dimensions import wrap_dim, wrap_dims
+from .registry import function
+
+_LETTERS = ascii_uppercase + ascii_lowercase
+_ELLIPSIS = "..."
+
+
+@function
+def einsum(*args):
+    """Sums of products of elements, written with Einstein's convention.
+
+    Every dimension gets a letter. Equal letters run together; a letter that is not in the output is summed over;
+    `...` stands for the dimensions without a letter, which broadcast. Without `->` the output has the ellipsis, then the
+    letters that occur once, sorted (capitals first).
+
+    Called as `einsum(equation, *operands)`, or with lists of numbers below 52 instead of letters, as
+    `einsum(operand, subscripts, operand, subscripts, ..., [output subscripts])`.
+
+    >>> cresset.einsum("ij,jk->ik", cresset.tensor([[1, 2]]), cresset.tensor([[3], [4]]))
+    tensor([[11]])
+    """
+    equation, operands = _equation_and_operands(args)
+    inputs, output = _labels(equation, tuple(operand.ndim for operand in operands))
+    return _contract_all(list(operands), [list(labels) for labels in inputs], list(output))
+
+
+def _equation_and_operands(args):
+    """Both calling forms as an equation and a sequence of tensors."""
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, "
+            "or at least one operand and its subscripts list"
+        )
+    if isinstance(args[0], cresset.Tensor):
+        operands, lists = args[: len(args) // 2 * 2 : 2], args[1::2]
+        equation = ",".join(map(_letters_of_numbers, lists))
+        if len(args) % 2:
+            equation += "->" + _letters_of_numbers(args[-1])
+        return equation, operands
+    equation, operands = args[0], args[1:]
+    if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
+        operands = operands[0]
+    return equation, operands
+
+
+def _letters_of_numbers(subscripts):
+    """`[0, Ellipsis, 26]` as `"A...a"`."""
+    letters = []
+    for subscript in subscripts:
+        if subscript is not Ellipsis and not 0 <= subscript < len(_LETTERS):
+            raise ValueError(
+                f"einsum(): subscript in subscript list is not within the valid range [0, 52), got {subscript}"
+            )
+        letters.append(_ELLIPSIS if subscript is Ellipsis else _LETTERS[subscript])
+    return "".join(letters)
+
+
+@lru_cache(maxsize=1024)
+def _labels(equation, ndims):
+    """A label for each dimension of each operand, and the labels of the output.
+
+    Labels are letters; a dimension under an ellipsis has its distance from the ellipsis' end (1, 2, …) instead.
+    """
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(ndims) != len(terms):
+        raise RuntimeError(
+            f"einsum(): {'more' if len(ndims) > len(terms) else 'fewer'} operands were provided than specified in the "
+            f"equation: {len(ndims)} for {len(terms)} in '{equation}'"
+        )
+    terms = [_split_term(term, equation, f"operand {position}") for position, term in enumerate(terms)]
+    widest, inputs = 0, []
+    for position, (term, ndim) in enumerate(zip(terms, ndims)):
+        spare = ndim - sum(label != _ELLIPSIS for label in term)
+        if spare < 0 or (spare and _ELLIPSIS not in term):
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({ndim - spare}) "
+                f"{'does not match' if _ELLIPSIS not in term else 'is more than'} the number of dimensions ({ndim}) for "
+                f"operand {position}{'' if _ELLIPSIS in term else ' and no ellipsis was given'}"
+            )
+        widest = max(widest, spare)
+        inputs.append(_fill_ellipsis(term, spare))
+    if arrow:
+        output = _split_term(right, equation, "output")
+        for label in output:
+            if label != _ELLIPSIS and output.count(label) > 1:
+                raise RuntimeError(f"einsum(): output subscript {label} appears more than once in the output")
+            if label != _ELLIPSIS and not any(label in term for term in terms):
+                raise RuntimeError(
+                    f"einsum(): output subscript {label} does not appear in the equation for any input operand"
+                )
+    else:
+        letters = [label for term in terms for label in term if label != _ELLIPSIS]
+        output = [_ELLIPSIS, *sorted(label for label in letters if letters.count(label) == 1)]
+    return tuple(map(tuple, inputs)), tuple(_fill_ellipsis(output, widest))
+
+
+def _split_term(term, equation, whose):
+    """The labels of one term, `...` among them; blanks do not count."""
+    labels = []
+    for letter in term.replace(_ELLIPSIS, "\0"):
+        if letter == "\0":
+            if _ELLIPSIS in labels:
+                raise RuntimeError(f"einsum(): found '.' for {whose} for which an ellipsis was already found")
+            labels.append(_ELLIPSIS)
+        elif letter == ".":
+            raise RuntimeError(f"einsum(): found '.' for {whose} that is not part of any ellipsis (...)")
+        elif letter in _LETTERS:
+            labels.append(letter)
+        elif letter != " ":
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {equation.find(letter)} in the equation string "
+                f"'{equation}', subscripts must be in [a-zA-Z]"
+            )
+    return labels
+
+
+def _fill_ellipsis(labels, count):
+    """`labels` with count, …, 2, 1 in place of the ellipsis: aligned on the right, as broadcasting does."""
+    if _ELLIPSIS not in labels:
+        return labels
+    at = labels.index(_ELLIPSIS)
+    return [*labels[:at], *range(count, 0, -1), *labels[at + 1 :]]
+
+
+def _contract_all(tensors, labels, output):
+    """The sum of products of `tensors`, whose dimensions carry `labels`; the result's carry `output`."""
+    sizes = {}
+    for position, (tensor, own) in enumerate(zip(tensors, labels)):
+        tensors[position], labels[position] = _take_diagonals(tensor, own, position)
+        for label, size in zip(labels[position], tensors[position].shape):
+            if sizes.setdefault(label, size) == 1:
+                sizes[label] = size
+            elif size not in (1, sizes[label]):
+                raise RuntimeError(
+                    f"einsum(): subscript {label} has size {size} for operand {position} "
+                    f"which does not broadcast with previously seen size {sizes[label]}"
+                )
+    while len(tensors) > 1:
+        first, second = _cheapest_pair(labels, output, sizes)
+        b, b_labels = tensors.pop(second), labels.pop(second)
+        a, a_labels = tensors.pop(first), labels.pop(first)
+        kept = set(output).union(*labels)
+        product, product_labels = _contract_pair(a, a_labels, b, b_labels, kept)
+        # In the place of the first: ties go from left to right.
+        tensors.insert(first, product)
+        labels.insert(first, product_labels)
+    result, labels = _sum_out(tensors[0], labels[0], output)
+    missing = len(output) - len(labels)  # Ellipsis dimensions of an output whose operands have none.
+    result = result.permute([labels.index(label) for label in output if label in labels])
+    return result.reshape([sizes.get(label, 1) for label in output]) if missing else result
+
+
+def _take_diagonals(tensor, labels, position):
+    """The view in which every label of the operand occurs once."""
+    labels = list(labels)
+    for label in sorted(set(labels), key=labels.index):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            if tensor.size(first) != tensor.size(second):
+                raise RuntimeError(
+                    f"einsum(): subscript {label} is repeated for operand {position} but the sizes don't match, "
+                    f"{tensor.size(second)} != {tensor.size(first)}"
+                )
+            tensor = tensor.diagonal(0, first, second)
+            del labels[second], labels[first]
+            labels.append(label)
+    return tensor, labels
+
+
+def _cheapest_pair(labels, output, sizes):
+    """The two operands whose product, summed as far as it can be, needs the fewest multiplications."""
+    if len(labels) == 2:
+        return 0, 1
+    cost = {
+        (first, second): math.prod(sizes[label] for label in {*labels[first], *labels[second]})
+        for second in range(len(labels))
+        for first in range(second)
+    }
+    return min(cost, key=lambda pair: (cost[pair], pair))
+
+
+def _sum_out(tensor, labels, kept):
+    """`tensor` without the dimensions whose label is not in `kept`."""
+    dims = [dim for dim, label in enumerate(labels) if label not in kept]
+    if not dims:
+        return tensor, list(labels)
+    return tensor.sum(dims), [label for label in labels if label in kept]
+
+
+def _contract_pair(a, a_labels, b, b_labels, kept):
+    """One matrix product (or one elementwise product, if nothing is summed) of two operands."""
+    a, a_labels = _sum_out(a, a_labels, kept.union(b_labels))
+    b, b_labels = _sum_out(b, b_labels, kept.union(a_labels))
+    a, a_labels, b, b_labels = _drop_broadcast(a, a_labels, b, b_labels, kept)
+    summed = [label for label in a_labels if label in b_labels and label not in kept]
+    if not summed:
+        labels = [*a_labels, *(label for label in b_labels if label not in a_labels)]
+        return _align(a, a_labels, labels) * _align(b, b_labels, labels), labels
+    batch = [label for label in a_labels if label in b_labels and label in kept]
+    rows = [label for label in a_labels if label not in b_labels]
+    columns = [label for label in b_labels if label not in a_labels]
+    size = dict(zip([*a_labels, *b_labels], [*a.shape, *b.shape]))
+    left = _grouped(a, a_labels, size, batch, rows, summed)
+    right = _grouped(b, b_labels, size, batch, summed, columns)
+    product = cresset.bmm(left, right) if batch else cresset.mm(left, right)
+    labels = [*batch, *rows, *columns]
+    return product.reshape([size[label] for label in labels]), labels
+
+
+def _drop_broadcast(a, a_labels, b, b_labels, kept):
+    """Operands in which a shared label has the same size in both: a dimension of size 1 beside a larger one leaves."""
+    for label in [label for label in a_labels if label in b_labels]:
+        in_a, in_b = a_labels.index(label), b_labels.index(label)
+        if a.size(in_a) == b.size(in_b):
+            continue
+        if a.size(in_a) == 1:
+            a, a_labels = a.squeeze(in_a), [other for other in a_labels if other != label]
+            b, b_labels = _sum_out(b, b_labels, kept.union(a_labels))
+        else:
+            b, b_labels = b.squeeze(in_b), [other for other in b_labels if other != label]
+            a, a_labels = _sum_out(a, a_labels, kept.union(b_labels))
+    return a, a_labels, b, b_labels
+
+
+def _align(tensor, labels, all_labels):
+    """`tensor` with its dimensions in the order of `all_labels`, of size 1 where it has none."""
+    tensor = tensor.permute([labels.index(label) for label in all_labels if label in labels])
+    for dim, label in enumerate(all_labels):
+        if label not in labels:
+            tensor = tensor.unsqueeze(dim)
+    return tensor
+
+
+def _grouped(tensor, labels, size, batch, rows, columns):
+    """`tensor` as a matrix (a batch of matrices, if there is a batch) of the grouped dimensions."""
+    order = [labels.index(label) for label in (*batch, *rows, *columns)]
+    groups = (batch, rows, columns) if batch else (rows, columns)
+    return tensor.permute(order).reshape([math.prod(size[label] for label in group) for group in groups])
+
+
+@function(out=True)
+def tensordot(a, b, dims=2):
+    """Multiply two tensors and sum over pairs of their dimensions.
+
+    Args:
+        dims: the number of last dimensions of `a` to pair with the first of `b`, or two lists of dims.
+
+    >>> cresset.tensordot(cresset.ones(2, 3), cresset.ones(3, 4), dims=1).shape
+    torch.Size([2, 4])
+    """
+    if isinstance(dims, cresset.Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot: expects dims >= 0, but got dims={dims}")
+        if dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot: expects dims < ndim_a or ndim_b, but got dims={dims}")
+        of_a, of_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    else:
+        of_a, of_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if len(of_a) != len(of_b):
+        raise RuntimeError(f"tensordot: both dimension lists should have same length, got {of_a} and {of_b}")
+    of_a, of_b = wrap_dims(of_a, a.ndim, "tensordot"), wrap_dims(of_b, b.ndim, "tensordot")
+    for dim_a, dim_b in zip(of_a, of_b):
+        if a.size(dim_a) == b.size(dim_b):
+            continue
+        if b.size(dim_b) == 1:
+            a = a.sum(dim_a, keepdim=True, dtype=a.dtype)
+        elif a.size(dim_a) == 1:
+            b = b.sum(dim_b, keepdim=True, dtype=b.dtype)
+        else:
+            raise RuntimeError(
+                f"tensordot: contracted dimensions need to match, but first has size {a.size(dim_a)} in dim {dim_a} "
+                f"and second has size {b.size(dim_b)} in dim {dim_b}"
+            )
+    rows = [dim for dim in range(a.ndim) if dim not in of_a]
+    columns = [dim for dim in range(b.ndim) if dim not in of_b]
+    summed = math.prod(a.size(dim) for dim in of_a)
+    left = a.permute(rows + of_a).reshape(math.prod(a.size(dim) for dim in rows), summed)
+    right = b.permute(of_b + columns).reshape(summed, math.prod(b.size(dim) for dim in columns))
+    return left.mm(right).reshape([a.size(dim) for dim in rows] + [b.size(dim) for dim in columns])
+
+
+@function(method=True, name="ger")
+@function(method=True, out=True)
+def outer(input, vec2):
+    """The matrix of all products of an element of `input` and one of `vec2`.
+
+    >>> cresset.outer(cresset.tensor([1, 2]), cresset.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
+    for name, vector in (("self", input), ("vec2", vec2)):
+        if vector.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {vector.ndim}-D")
+    return input.unsqueeze(1) * vec2
+
+
+@function(method=True, out=True)
+def inner(input, other):
+    """The sums of products along the last dimensions of both.
+
+    >>> cresset.inner(cresset.tensor([1, 2]), cresset.tensor([[3, 4], [5, 6]]))
+    tensor([11, 17])
+    """
+    if input.dtype != other.dtype:
+        raise RuntimeError(f"inner: both inputs should have same dtype, got {input.dtype} and {other.dtype}")
+    if input.ndim == 0 or other.ndim == 0:
+        return input * other
+    if input.size(-1) != other.size(-1):
+        raise RuntimeError(
+            "inner: the last dimension must match on both input tensors but got shapes "
+            f"{list(input.shape)} and {list(other.shape)}"
+        )
+    return tensordot(input, other, dims=([-1], [-1]))
+
+
+@function(method=True, out=True)
+def vdot(input, other):
+    """The dot product of two vectors, the first one conjugated.
+
+    >>> cresset.vdot(cresset.tensor([1j]), cresset.tensor([2j]))
+    tensor(2.+0.j)
+    """
+    return input.conj().dot(other) if input.is_complex() else input.dot(other)
+
+
+@function(method=True, out=True)
+def kron(input, other):
+    """Kronecker's product: each element of `input` times the whole of `other`.
+
+    >>> cresset.kron(cresset.tensor([1, 2]), cresset.tensor([3, 4]))
+    tensor([3, 4, 6, 8])
+    """
+    ndim = max(input.ndim, other.ndim)
+    shape_a = (1,) * (ndim - input.ndim) + tuple(input.shape)
+    shape_b = (1,) * (ndim - other.ndim) + tuple(other.shape)
+    # a and b alternate in the dimensions of the product; merged in pairs they give the result.
+    a = input.reshape([size for n in shape_a for size in (n, 1)])
+    b = other.reshape([size for n in shape_b for size in (1, n)])
+    return (a * b).reshape([n * m for n, m in zip(shape_a, shape_b)])
+
+
+@function(method=True, out=True)
+def cross(input, other, dim=None):
+    """The cross product of vectors of three elements, along `dim` (by default the first dimension of size 3).
+
+    >>> cresset.cross(cresset.tensor([1, 0, 0]), cresset.tensor([0, 1, 0]))
+    tensor([0, 0, 1])
+    """
+    if input.ndim != other.ndim:
+        raise RuntimeError(
+            "cross: inputs must have the same number of dimensions, "
+            f"got shapes {list(input.shape)} and {list(other.shape)}"
+        )
+    if input.dtype != other.dtype:
+        raise RuntimeError(f"cross: expected scalar type {input.dtype} but found {other.dtype}")
+    if dim is None:
+        if 3 not in input.shape:
+            raise RuntimeError(f"cross: no dimension of size 3 in input of shape {list(input.shape)}")
+        dim = input.shape.index(3)
+    else:
+        dim = wrap_dim(dim, input.ndim, "cross")
+    if input.size(dim) != 3 or other.size(dim) != 3:
+        raise RuntimeError(
+            f"cross: inputs dimension {dim} must have length 3. Got {input.size(dim)} and {other.size(dim)}"
+        )
+    next_a, next_b = input.roll(-1, dim), other.roll(-1, dim)
+    return next_a * other.roll(-2, dim) - input.roll(-2, dim) * next_b
+
+
+def multi_dot(tensors, who="multi_dot"):
+    """The matrix product of a chain, in the order that needs the fewest multiplications.
+
+    The first and the last may be vectors. `torch.linalg.multi_dot` and `chain_matmul` are this.
+    """
+    tensors = list(tensors)
+    if len(tensors) < 2:
+        raise RuntimeError(f"{who}(): expected at least 2 tensors but got {len(tensors)}")
+    for position, tensor in enumerate(tensors):
+        at_end = position in (0, len(tensors) - 1)
+        if tensor.ndim != 2 and not (at_end and tensor.ndim == 1):
+            raise RuntimeError(
+                f"{who}(): tensor {position} must be {'1D or 2D' if at_end else '2D'} but got {tensor.ndim}D"
+            )
+    from_vector, to_vector = tensors[0].ndim == 1, tensors[-1].ndim == 1
+    if from_vector:
+        tensors[0] = tensors[0].unsqueeze(0)
+    if to_vector:
+        tensors[-1] = tensors[-1].unsqueeze(1)
+    for position, (left, right) in enumerate(zip(tensors, tensors[1:])):
+        if left.size(1) != right.size(0):
+            raise RuntimeError(
+                f"{who}(): tensors {position} and {position + 1} with shapes {list(left.shape)} and "
+                f"{list(right.shape)} cannot be multiplied"
+            )
+    split = _cheapest_splits((tensors[0].size(0), *(tensor.size(1) for tensor in tensors)))
+
+    def product(first, last):
+        if first == last:
+            return tensors[first]
+        middle = split[first, last]
+        return product(first, middle).mm(product(middle + 1, last))
+
+    result = product(0, len(tensors) - 1)
+    if from_vector:
+        result = result.squeeze(0)
+    return result.squeeze(-1) if to_vector else result
+
+
+def _cheapest_splits(sizes):
+    """For each part (first, last) of the chain of matrices sizes[i] × sizes[i + 1]: after which one to split it."""
+    count = len(sizes) - 1
+    cost, split = {(i, i): 0 for i in range(count)}, {}
+    for length in range(1, count):
+        for first in range(count - length):
+            last = first + length
+            cost[first, last], split[first, last] = min(
+                (
+                    cost[first, middle]
+                    + cost[middle + 1, last]
+                    + sizes[first] * sizes[middle + 1] * sizes[last + 1],
+                    middle,
+                )
+                for middle in range(first, last)
+            )
+    return split
+
+
+@function(out=True)
+def chain_matmul(*matrices):
+    """The matrix product of a chain of matrices, in the order that needs the fewest multiplications.
+
+    >>> cresset.chain_matmul(cresset.ones(1, 2), cresset.ones(2, 3), cresset.ones(3, 1))
+    tensor([[6.]])
+    """
+    if len(matrices) == 1 and isinstance(matrices[0], (tuple, list)):
+        matrices = matrices[0]
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for matrix in matrices:
+        if matrix.ndim != 2:
+            raise RuntimeError(f"chain_matmul(): Tensor dimension is {matrix.ndim}, expected 2 instead.")
+    return matrices[0] if len(matrices) == 1 else multi_dot(matrices, "chain_matmul")
+
+
+@function(method=True, inplace=True, out=True)
+def addmv(input, mat, vec, *, beta=1, alpha=1):
+    """beta * input + alpha * (mat @ vec).
+
+    >>> cresset.addmv(cresset.tensor([1, 1]), cresset.tensor([[1, 2], [3, 4]]), cresset.tensor([1, 1]))
+    tensor([4, 8])
+    """
+    if not input.dtype == mat.dtype == vec.dtype:
+        raise RuntimeError(
+            f"addmv: input tensors must have the same dtype, but got {input.dtype}, {mat.dtype}, and {vec.dtype}"
+        )
+    if mat.ndim != 2 or vec.ndim != 1 or input.ndim > 1:
+        raise RuntimeError(
+            f"addmv: vector + matrix @ vector expected, got {input.ndim}D, {mat.ndim}D, {vec.ndim}D"
+        )
+    if mat.size(1) != vec.size(0) or (input.ndim and input.size(0) not in (1, mat.size(0))):
+        raise RuntimeError(
+            f"addmv: size mismatch, got input {tuple(input.shape)}, mat {tuple(mat.shape)}, vec {tuple(vec.shape)}"
+        )
+    # A vector is a matrix of one column, and a 0-d or 1-element input broadcasts.
+    input = input.reshape(-1, 1).expand(mat.size(0), 1)
+    return cresset.addmm(input, mat, vec.unsqueeze(1), beta=beta, alpha=alpha).squeeze(1)
+
+
+@function(method=True, inplace=True, out=True)
+def addr(input, vec1, vec2, *, beta=1, alpha=1):
+    """beta * input + alpha * outer(vec1, vec2).
+
+    >>> cresset.addr(cresset.ones(2, 2), cresset.tensor([1.0, 2.0]), cresset.tensor([3.0, 4.0]))
+    tensor([[4., 5.],
+            [7., 9.]])
+    """
+    for name, vector in (("vec1", vec1), ("vec2", vec2)):
+        if vector.ndim != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.ndim}-D")
+    input = input.expand(vec1.size(0), vec2.size(0))
+    column, row = vec1.unsqueeze(1), vec2.unsqueeze(0)
+    dtype = cresset.promote_types(cresset.promote_types(vec1.dtype, vec2.dtype), input.dtype)
+    if dtype.is_floating_point or dtype.is_complex:
+        return cresset.addmm(input.to(dtype), column.to(dtype), row.to(dtype), beta=beta, alpha=alpha)
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if isinstance(factor, (float, complex)):
+            raise RuntimeError(
+                f"addr: For integral input tensors, argument {name} must not be a floating point number, got {factor}"
+            )
+    if dtype == cresset.bool:
+        return (input & bool(beta)) | (column & row & bool(alpha))
+    return input * beta + column * row * alpha
+
+
+@function(method=True, inplace=True, out=True)
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
+    """beta * input + alpha * the sum of the batch's matrix products.
+
+    >>> cresset.addbmm(cresset.zeros(1, 1), cresset.ones(5, 1, 2), cresset.ones(5, 2, 1))
+    tensor([[10.]])
+    """
+    if batch1.ndim != 3 or batch2.ndim != 3:
+        raise RuntimeError(f"addbmm: batch1 and batch2 must be 3D tensors, got {batch1.ndim}D and {batch2.ndim}D")
+    (count, n, k), (count2, k2, m) = batch1.shape, batch2.shape
+    if count != count2:
+        raise RuntimeError(f"addbmm: batch1 and batch2 must have same number of batches, got {count} and {count2}")
+    if k != k2:
+        raise RuntimeError(
+            f"addbmm: Incompatible matrix sizes for bmm ({n}x{k} and {k2}x{m}): the inner dimensions differ"
+        )
+    if not input.dtype == batch1.dtype == batch2.dtype:
+        raise RuntimeError(
+            "addbmm: Input dtypes must be the same, got: "
+            f"input {input.dtype}, batch1: {batch1.dtype}, batch2: {batch2.dtype}"
+        )
+    # One product in which the batch is part of the summed dimension.
+    left, right = batch1.transpose(0, 1).reshape(n, count * k), batch2.reshape(count * k, m)
+    return cresset.addmm(input.expand(n, m), left, right, beta=beta, alpha=alpha)

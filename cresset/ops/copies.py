@@ -1,0 +1,290 @@
+"""Copies in place of views.
+
+`<view>_copy` is the view, copied. `<view>_scatter` is its opposite: a copy of the whole in which the view is replaced.
+"""
+
+import cresset
+
+from .registry import function
+
+
+def _replaced(who, whole, view, src):
+    """`whole` after `src` was written into `view`, a view of it."""
+    if tuple(view.shape) != tuple(src.shape):
+        raise RuntimeError(
+            f"{who}: expected src to have a size equal to the slice of self. "
+            f"src size = {list(src.shape)}, slice size = {list(view.shape)}"
+        )
+    view.copy_(src)
+    return whole
+
+
+@function(method=True)
+def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
+    """A copy of `input` with `src` as its diagonal.
+
+    >>> cresset.diagonal_scatter(cresset.zeros(2, 2), cresset.ones(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    whole = input.clone()
+    return _replaced("diagonal_scatter", whole, whole.diagonal(offset, dim1, dim2), src)
+
+
+@function(method=True)
+def select_scatter(input, src, dim, index):
+    """A copy of `input` with `src` at position `index` of dimension `dim`.
+
+    >>> cresset.select_scatter(cresset.zeros(2, 2), cresset.ones(2), 0, 1)
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
+    whole = input.clone()
+    return _replaced("select_scatter", whole, whole.select(dim, index), src)
+
+
+@function(method=True)
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
+    """A copy of `input` with `src` as its slice `[start:end:step]` along `dim`.
+
+    >>> cresset.slice_scatter(cresset.zeros(3), cresset.ones(2), start=1)
+    tensor([0., 1., 1.])
+    """
+    whole = input.clone()
+    return _replaced("slice_scatter", whole, _sliced("slice_scatter", whole, dim, start, end, step), src)
+
+
+def _sliced(who, input, dim, start, end, step):
+    """The slice `[start:end:step]` along `dim`, a view."""
+    if step < 1:
+        raise RuntimeError(f"{who}: slice step must be positive, got {step}")
+    return input.movedim(dim, 0)[start:end:step].movedim(0, dim)
+
+
+@function(method=True)
+def as_strided_scatter(input, src, size, stride, storage_offset=None):
+    """A copy of `input` with `src` at the elements that `as_strided` would show.
+
+    >>> cresset.as_strided_scatter(cresset.zeros(2, 2), cresset.ones(2), (2,), (3,))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    offset = input.storage_offset()
+    storage_offset = offset if storage_offset is None else storage_offset
+    if input.is_contiguous():
+        whole = input.clone()
+        return _replaced(
+            "as_strided_scatter", whole, whole.as_strided(tuple(size), tuple(stride), storage_offset - offset), src
+        )
+    # The copy has the strides of the input, gaps and all, so that the same strides show the same elements.
+    extent = offset + (1 + sum((n - 1) * s for n, s in zip(input.shape, input.stride())) if input.numel() else 0)
+    memory = input.as_strided((extent,), (1,), 0).clone()
+    whole = memory.as_strided(input.shape, input.stride(), offset)
+    return _replaced("as_strided_scatter", whole, memory.as_strided(tuple(size), tuple(stride), storage_offset), src)
+
+
+@function(method=True, out=True)
+def narrow_copy(input, dim, start, length):
+    """The part of `length` elements from `start` along `dim`, copied.
+
+    >>> cresset.narrow_copy(cresset.arange(4), 0, 1, 2)
+    tensor([1, 2])
+    """
+    return input.narrow(dim, start, length).clone()
+
+
+@function(out=True)
+def alias_copy(input):
+    """A copy; the copying form of a plain view.
+
+    >>> cresset.alias_copy(cresset.tensor([1, 2]))
+    tensor([1, 2])
+    """
+    return input.clone()
+
+
+@function(out=True)
+def detach_copy(input):
+    """A copy outside of the graph.
+
+    >>> cresset.detach_copy(cresset.ones(1, requires_grad=True))
+    tensor([1.])
+    """
+    return input.detach().clone()
+
+
+@function(out=True)
+def as_strided_copy(input, size, stride, storage_offset=None):
+    """`as_strided`, copied.
+
+    >>> cresset.as_strided_copy(cresset.arange(4), (2,), (3,))
+    tensor([0, 3])
+    """
+    return input.as_strided(size, stride, storage_offset).clone()
+
+
+@function(out=True)
+def diagonal_copy(input, offset=0, dim1=0, dim2=1):
+    """`diagonal`, copied.
+
+    >>> cresset.diagonal_copy(cresset.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    return input.diagonal(offset, dim1, dim2).clone()
+
+
+@function(out=True)
+def expand_copy(input, size, *, implicit=False):
+    """`expand`, copied.
+
+    >>> cresset.expand_copy(cresset.tensor([1]), (3,))
+    tensor([1, 1, 1])
+    """
+    return input.expand(size).clone()
+
+
+@function(out=True)
+def permute_copy(input, dims):
+    """`permute`, copied.
+
+    >>> cresset.permute_copy(cresset.tensor([[1, 2]]), (1, 0))
+    tensor([[1],
+            [2]])
+    """
+    return input.permute(dims).clone()
+
+
+@function(out=True)
+def transpose_copy(input, dim0, dim1):
+    """`transpose`, copied.
+
+    >>> cresset.transpose_copy(cresset.tensor([[1, 2]]), 0, 1)
+    tensor([[1],
+            [2]])
+    """
+    return input.transpose(dim0, dim1).clone()
+
+
+@function(out=True)
+def t_copy(input):
+    """`t`, copied.
+
+    >>> cresset.t_copy(cresset.tensor([[1, 2]]))
+    tensor([[1],
+            [2]])
+    """
+    return input.t().clone()
+
+
+@function(out=True)
+def squeeze_copy(input, dim=None):
+    """`squeeze`, copied.
+
+    >>> cresset.squeeze_copy(cresset.tensor([[1, 2]]))
+    tensor([1, 2])
+    """
+    return (input.squeeze() if dim is None else input.squeeze(dim)).clone()
+
+
+@function(out=True)
+def unsqueeze_copy(input, dim):
+    """`unsqueeze`, copied.
+
+    >>> cresset.unsqueeze_copy(cresset.tensor([1, 2]), 0)
+    tensor([[1, 2]])
+    """
+    return input.unsqueeze(dim).clone()
+
+
+@function(out=True)
+def select_copy(input, dim, index):
+    """`select`, copied.
+
+    >>> cresset.select_copy(cresset.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([3, 4])
+    """
+    return input.select(dim, index).clone()
+
+
+@function(out=True)
+def slice_copy(input, dim=0, start=None, end=None, step=1):
+    """The slice `[start:end:step]` along `dim`, copied.
+
+    >>> cresset.slice_copy(cresset.arange(5), 0, 1, None, 2)
+    tensor([1, 3])
+    """
+    return _sliced("slice_copy", input, dim, start, end, step).clone()
+
+
+@function(out=True)
+def split_copy(input, split_size, dim=0):
+    """`split`, each piece copied.
+
+    >>> cresset.split_copy(cresset.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
+    return tuple(piece.clone() for piece in input.split(split_size, dim))
+
+
+@function(out=True)
+def split_with_sizes_copy(input, split_sizes, dim=0):
+    """`split` into pieces of the given sizes, each copied.
+
+    >>> cresset.split_with_sizes_copy(cresset.arange(3), [1, 2])
+    (tensor([0]), tensor([1, 2]))
+    """
+    return tuple(piece.clone() for piece in input.split(list(split_sizes), dim))
+
+
+@function(out=True)
+def unbind_copy(input, dim=0):
+    """`unbind`, each piece copied.
+
+    >>> cresset.unbind_copy(cresset.tensor([1, 2]))
+    (tensor(1), tensor(2))
+    """
+    return tuple(piece.clone() for piece in input.unbind(dim))
+
+
+@function(out=True)
+def unfold_copy(input, dimension, size, step):
+    """`unfold`, copied.
+
+    >>> cresset.unfold_copy(cresset.arange(3), 0, 2, 1)
+    tensor([[0, 1],
+            [1, 2]])
+    """
+    return input.unfold(dimension, size, step).clone()
+
+
+@function(out=True)
+def view_copy(input, size=None, *, dtype=None):
+    """`view` (as another shape, or another dtype), copied.
+
+    >>> cresset.view_copy(cresset.arange(4), (2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    if isinstance(size, cresset.dtype):
+        size, dtype = None, size
+    return (input.view(dtype) if size is None else input.view(size)).clone()
+
+
+@function(out=True)
+def view_as_complex_copy(input):
+    """`view_as_complex`, copied.
+
+    >>> cresset.view_as_complex_copy(cresset.tensor([1.0, 2.0]))
+    tensor(1.+2.j)
+    """
+    return cresset.view_as_complex(input).clone()
+
+
+@function(out=True)
+def view_as_real_copy(input):
+    """`view_as_real`, copied.
+
+    >>> cresset.view_as_real_copy(cresset.tensor(1 + 2j))
+    tensor([1., 2.])
+    """
+    return cresset.view_as_real(input).clone()

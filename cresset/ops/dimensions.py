@@ -1,0 +1,46 @@
+"""Dimension numbers and sizes as users write them: negative dims, and sizes given as one sequence or one by one."""
+
+
+def wrap_dim(dim, ndim, who):
+    """`dim` counted from the front. A 0-d tensor has the dims of a 1-d one.
+
+    >>> wrap_dim(-1, 3, "flatten")
+    2
+    """
+    count = ndim or 1
+    if not -count <= dim < count:
+        raise IndexError(
+            f"{who}: Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})"
+        )
+    return dim + count if dim < 0 else dim
+
+
+def wrap_dims(dims, ndim, who):
+    """A list of different dims, counted from the front; `dims` is an int or a sequence of ints.
+
+    >>> wrap_dims((0, -1), 3, "tensordot")
+    [0, 2]
+    """
+    wrapped = [wrap_dim(dim, ndim, who) for dim in ((dims,) if isinstance(dims, int) else dims)]
+    for dim in wrapped:
+        if wrapped.count(dim) > 1:
+            raise RuntimeError(f"{who}: dim {dim} appears multiple times in the list of dims {tuple(dims)}")
+    return wrapped
+
+
+def sizes(first, more=()):
+    """The sizes of `f(2, 3)` and of `f((2, 3))`, as a tuple.
+
+    >>> sizes(2, (3,)), sizes([2, 3])
+    ((2, 3), (2, 3))
+    """
+    return tuple(first) if isinstance(first, (tuple, list)) else (first, *more)
+
+
+def sequence(tensors, who):
+    """The tensors of a list argument, checked to be a list (a tensor is not) and to have an element."""
+    if not isinstance(tensors, (tuple, list)):
+        raise TypeError(f"{who}: argument 'tensors' must be tuple of Tensors, not {type(tensors).__name__}")
+    if not tensors:
+        raise RuntimeError(f"{who}: expects a non-empty TensorList")
+    return tensors

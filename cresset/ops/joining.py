@@ -1,0 +1,348 @@
+"""Joining tensors and splitting them: stacks, splits, grids and products of vectors, blocks on a diagonal."""
+
+import cresset
+
+from .dimensions import sequence, wrap_dim
+from .registry import function
+
+
+def _each(tensors, raise_dims):
+    """`raise_dims` of one tensor, or of each of several given one by one or as one list."""
+    if len(tensors) == 1:
+        if isinstance(tensors[0], cresset.Tensor):
+            return raise_dims(tensors[0])
+        tensors = tensors[0]
+    return tuple(raise_dims(tensor) for tensor in tensors)
+
+
+@function
+def atleast_1d(*tensors):
+    """Each tensor with at least one dimension.
+
+    >>> cresset.atleast_1d(cresset.tensor(3))
+    tensor([3])
+    """
+    return _each(tensors, _to_1d)
+
+
+@function
+def atleast_2d(*tensors):
+    """Each tensor with at least two dimensions; a vector becomes a row.
+
+    >>> cresset.atleast_2d(cresset.tensor([3, 4]))
+    tensor([[3, 4]])
+    """
+    return _each(tensors, _to_2d)
+
+
+@function
+def atleast_3d(*tensors):
+    """Each tensor with at least three dimensions; a vector lies along the middle one, a matrix gets a last one.
+
+    >>> cresset.atleast_3d(cresset.zeros(2), cresset.zeros(2, 3))[1].shape
+    torch.Size([2, 3, 1])
+    """
+    return _each(tensors, _to_3d)
+
+
+def _to_1d(tensor):
+    return tensor.reshape(1) if tensor.ndim == 0 else tensor
+
+
+def _to_2d(tensor):
+    return tensor.reshape(1, 1) if tensor.ndim == 0 else tensor.unsqueeze(0) if tensor.ndim == 1 else tensor
+
+
+def _to_3d(tensor):
+    return _to_2d(tensor).unsqueeze(-1) if tensor.ndim < 3 else tensor
+
+
+@function(out=True)
+def hstack(tensors):
+    """Join side by side: along the columns, or vectors end to end.
+
+    >>> cresset.hstack([cresset.tensor([1, 2]), cresset.tensor([3])])
+    tensor([1, 2, 3])
+    """
+    tensors = [_to_1d(tensor) for tensor in sequence(tensors, "hstack")]
+    return cresset.cat(tensors, 0 if tensors[0].ndim == 1 else 1)
+
+
+@function(name="row_stack")
+@function(out=True)
+def vstack(tensors):
+    """Join on top of each other: along the rows; a vector counts as a row.
+
+    >>> cresset.vstack([cresset.tensor([1, 2]), cresset.tensor([3, 4])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    return cresset.cat([_to_2d(tensor) for tensor in sequence(tensors, "vstack")], 0)
+
+
+@function(out=True)
+def dstack(tensors):
+    """Join in depth: along dimension 2.
+
+    >>> cresset.dstack([cresset.tensor([1, 2]), cresset.tensor([3, 4])])
+    tensor([[[1, 3],
+             [2, 4]]])
+    """
+    return cresset.cat([_to_3d(tensor) for tensor in sequence(tensors, "dstack")], 2)
+
+
+@function(out=True)
+def column_stack(tensors):
+    """Join as columns; a vector counts as a column.
+
+    >>> cresset.column_stack([cresset.tensor([1, 2]), cresset.tensor([3, 4])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    columns = [t.reshape(-1, 1) if t.ndim < 2 else t for t in sequence(tensors, "column_stack")]
+    return cresset.cat(columns, 1)
+
+
+def _where_to_split(who, indices_or_sections, sections, indices):
+    """The one of PyTorch's three spellings that was used: an int, or a list of ints."""
+    given = [value for value in (indices_or_sections, sections, indices) if value is not None]
+    if len(given) != 1:
+        raise TypeError(f"{who}: expected the number of sections or the indices to split at, got {len(given)} of them")
+    where = given[0]
+    if isinstance(where, cresset.Tensor):
+        if where.ndim > 1:
+            raise RuntimeError(
+                f"{who}: expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
+                f"but got a tensor with {where.ndim} dims"
+            )
+        if where.dtype != cresset.int64:
+            raise RuntimeError(f"{who}: expected tensor_indices_or_sections to have int64 dtype, got {where.dtype}")
+        where = where.tolist()
+    if not isinstance(where, (int, tuple, list)):
+        raise TypeError(f"{who}: expected an int, a tuple of ints or a Tensor, not {type(where).__name__}")
+    return where
+
+
+def _split_at(input, bounds, dim):
+    """The slices `[bounds[0]:bounds[1]]`, `[bounds[1]:bounds[2]]`, … along `dim`."""
+    pieces = []
+    for begin, end in zip(bounds, bounds[1:]):
+        start, stop, _ = slice(begin, end).indices(input.size(dim))
+        pieces.append(input.narrow(dim, start, max(stop - start, 0)))
+    return tuple(pieces)
+
+
+def _split(who, input, where, dim):
+    if isinstance(where, int):
+        if where <= 0:
+            raise RuntimeError(f"{who}: number of sections must be larger than 0, got {where}")
+        small, larger = divmod(input.size(dim), where)
+        return _split_at(input, [section * small + min(section, larger) for section in range(where + 1)], dim)
+    return _split_at(input, [0, *where, input.size(dim)], dim)
+
+
+@function(method=True)
+def tensor_split(
+    input, indices_or_sections=None, dim=0, *, sections=None, indices=None, tensor_indices_or_sections=None
+):
+    """Split into views along `dim`, at indices or into sections that differ in size by at most one.
+
+    Args:
+        indices_or_sections: the number of sections (an int), or the indices to split at; either may be a tensor.
+        sections, indices, tensor_indices_or_sections: the same, by the keywords PyTorch has for it.
+
+    >>> cresset.tensor_split(cresset.arange(5), 2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    """
+    if input.ndim == 0:
+        raise RuntimeError("tensor_split: expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    indices = tensor_indices_or_sections if indices is None else indices
+    where = _where_to_split("tensor_split", indices_or_sections, sections, indices)
+    return _split("tensor_split", input, where, wrap_dim(dim, input.ndim, "tensor_split"))
+
+
+def _even_split(who, input, least_ndim, dim, *where):
+    """`tensor_split` for at least `least_ndim` dimensions, into sections of equal size only."""
+    if input.ndim < least_ndim:
+        raise RuntimeError(
+            f"{who}: requires a tensor with at least {least_ndim} dimension, "
+            f"but got a tensor with {input.ndim} dimensions!"
+        )
+    where = _where_to_split(who, *where)
+    if isinstance(where, int) and (where == 0 or input.size(dim) % where):
+        raise RuntimeError(
+            f"{who}: attempted to split along dimension {dim}, but the size of the dimension {input.size(dim)} "
+            f"is not divisible by the split_size {where}!"
+        )
+    return _split(who, input, where, dim)
+
+
+@function(method=True)
+def hsplit(input, indices_or_sections=None, *, sections=None, indices=None):
+    """Split along the columns (a vector: along its only dimension) into equal sections or at indices.
+
+    >>> cresset.hsplit(cresset.arange(4), 2)
+    (tensor([0, 1]), tensor([2, 3]))
+    """
+    dim = 0 if input.ndim == 1 else 1
+    return _even_split("hsplit", input, 1, dim, indices_or_sections, sections, indices)
+
+
+@function(method=True)
+def vsplit(input, indices_or_sections=None, *, sections=None, indices=None):
+    """Split along the rows into equal sections or at indices.
+
+    >>> cresset.vsplit(cresset.tensor([[1, 2], [3, 4]]), 2)
+    (tensor([[1, 2]]), tensor([[3, 4]]))
+    """
+    return _even_split("vsplit", input, 2, 0, indices_or_sections, sections, indices)
+
+
+@function(method=True)
+def dsplit(input, indices_or_sections=None, *, sections=None, indices=None):
+    """Split along dimension 2 into equal sections or at indices.
+
+    >>> [piece.shape for piece in cresset.dsplit(cresset.zeros(1, 2, 4), [1])]
+    [torch.Size([1, 2, 1]), torch.Size([1, 2, 3])]
+    """
+    return _even_split("dsplit", input, 3, 2, indices_or_sections, sections, indices)
+
+
+@function(method=True)
+def unsafe_chunk(input, chunks, dim=0):
+    """`chunk`, under the name for callers that will write into the pieces.
+
+    >>> cresset.unsafe_chunk(cresset.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
+    return tuple(input.chunk(chunks, dim))
+
+
+@function(method=True)
+def unsafe_split(input, split_size, dim=0):
+    """`split`, under the name for callers that will write into the pieces.
+
+    >>> cresset.unsafe_split(cresset.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
+    return tuple(input.split(split_size, dim))
+
+
+@function(method=True)
+def unsafe_split_with_sizes(input, split_sizes, dim=0):
+    """`split_with_sizes`, under the name for callers that will write into the pieces.
+
+    >>> cresset.unsafe_split_with_sizes(cresset.arange(3), [1, 2])
+    (tensor([0]), tensor([1, 2]))
+    """
+    return tuple(input.split(list(split_sizes), dim))
+
+
+@function
+def meshgrid(*tensors, indexing=None):
+    """The coordinates of a grid: one tensor per vector, all of the grid's shape.
+
+    Args:
+        tensors: vectors (or 0-d tensors), one by one or as one list.
+        indexing: "ij" (the default): the first vector runs along dimension 0; "xy": along dimension 1, as in plots.
+
+    >>> x, y = cresset.meshgrid(cresset.tensor([1, 2]), cresset.tensor([3, 4]), indexing="xy")
+    >>> x, y
+    (tensor([[1, 2],
+            [1, 2]]), tensor([[3, 3],
+            [4, 4]]))
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tensors[0]
+    sequence(tensors, "meshgrid")
+    for tensor in tensors:
+        if tensor.ndim > 1:
+            raise RuntimeError(f"meshgrid: Expected 0D or 1D tensor in the tensor list but got shape {tensor.shape}")
+        if tensor.dtype != tensors[0].dtype:
+            raise RuntimeError(
+                f"meshgrid: expects all tensors to have the same dtype, got {tensors[0].dtype} and {tensor.dtype}"
+            )
+        if tensor.device != tensors[0].device:
+            raise RuntimeError(
+                f"meshgrid: expects all tensors to have the same device, got {tensors[0].device} and {tensor.device}"
+            )
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    order = list(range(len(tensors)))
+    if indexing == "xy" and len(tensors) > 1:
+        order[:2] = 1, 0
+    shape = [tensors[position].numel() for position in order]
+    grids = []
+    for position, tensor in enumerate(tensors):
+        axis = [1] * len(tensors)
+        axis[order.index(position)] = tensor.numel()
+        grids.append(tensor.reshape(axis).expand(shape))
+    return tuple(grids)
+
+
+@function
+def cartesian_prod(*tensors):
+    """All combinations of one element from each vector, as the rows of a matrix.
+
+    >>> cresset.cartesian_prod(cresset.tensor([1, 2]), cresset.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
+    for tensor in sequence(tensors, "cartesian_prod"):
+        if tensor.ndim != 1:
+            raise RuntimeError(f"cartesian_prod: Expect a 1D vector, but got shape {list(tensor.shape)}")
+    if len(tensors) == 1:
+        return tensors[0]
+    return cresset.stack([grid.reshape(-1) for grid in meshgrid(*tensors, indexing="ij")], 1)
+
+
+@function
+def combinations(input, r=2, with_replacement=False):
+    """All combinations of `r` elements of a vector, as the rows of a matrix, in the order of `itertools`.
+
+    >>> cresset.combinations(cresset.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    if input.ndim != 1:
+        raise RuntimeError(f"combinations: Expect a 1D vector, but got shape {list(input.shape)}")
+    if r < 0:
+        raise RuntimeError(f"combinations: Expect a non-negative number, but got {r}")
+    if r == 0:
+        return input.new_empty(0)
+    length = input.numel()
+    position = cresset.arange(length, device=input.device)
+    chosen = cresset.ones((length,) * r, dtype=cresset.bool, device=input.device)
+    for dim in range(r - 1):
+        earlier = position.reshape([-1 if d == dim else 1 for d in range(r)])
+        later = position.reshape([-1 if d == dim + 1 else 1 for d in range(r)])
+        chosen = chosen & (earlier <= later if with_replacement else earlier < later)
+    return input[chosen.nonzero()]
+
+
+@function
+def block_diag(*tensors):
+    """A matrix with the given matrices along its diagonal and zeros elsewhere; a vector counts as a row.
+
+    >>> cresset.block_diag(cresset.tensor([[1, 2]]), cresset.tensor(3))
+    tensor([[1, 2, 0],
+            [0, 0, 3]])
+    """
+    if not tensors:
+        return cresset.empty(1, 0)
+    for position, tensor in enumerate(tensors):
+        if tensor.ndim > 2:
+            raise RuntimeError(
+                "block_diag: Input tensors must have 2 or fewer dimensions. "
+                f"Input {position} has {tensor.ndim} dimensions"
+            )
+    blocks = [_to_2d(tensor) for tensor in tensors]
+    width, before, rows = sum(block.size(1) for block in blocks), 0, []
+    for block in blocks:
+        height, after = block.size(0), width - before - block.size(1)
+        rows.append(cresset.cat([block.new_zeros(height, before), block, block.new_zeros(height, after)], 1))
+        before += block.size(1)
+    return cresset.cat(rows, 0)

@@ -1,0 +1,423 @@
+"""Shapes anew: flattening, moving and turning dimensions, broadcasting, repeating. Views wherever PyTorch gives views."""
+
+import math
+
+import cresset
+
+from .dimensions import sizes, wrap_dim
+from .registry import function
+
+
+@function(method=True)
+def flatten(input, start_dim=0, end_dim=-1):
+    """Make the dimensions from `start_dim` to `end_dim` one dimension.
+
+    >>> cresset.flatten(cresset.zeros(2, 3, 4), 1).shape
+    torch.Size([2, 12])
+    """
+    ndim = input.ndim
+    start, end = wrap_dim(start_dim, ndim, "flatten"), wrap_dim(end_dim, ndim, "flatten")
+    if start > end:
+        raise RuntimeError(
+            f"flatten: start_dim cannot come after end_dim; they are {start_dim} and {end_dim} of {ndim} dimensions"
+        )
+    if ndim == 0:
+        return input.reshape(1)
+    if start == end:
+        return input
+    shape = input.shape
+    return input.reshape((*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
+
+
+@function(method=True)
+def unflatten(input, dim, sizes):
+    """Split dimension `dim` into dimensions of the given sizes; one of them may be -1.
+
+    >>> cresset.unflatten(cresset.zeros(2, 12), 1, (3, -1)).shape
+    torch.Size([2, 3, 4])
+    """
+    dim = wrap_dim(dim, input.ndim, "unflatten")
+    sizes = tuple(sizes)
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    length, known = input.size(dim), math.prod(size for size in sizes if size != -1)
+    if sizes.count(-1) == 1 and known and length % known == 0:
+        sizes = tuple(length // known if size == -1 else size for size in sizes)
+    if -1 in sizes or math.prod(sizes) != length:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({length}) "
+            "in the input tensor"
+        )
+    return input.view((*input.shape[:dim], *sizes, *input.shape[dim + 1 :]))
+
+
+@function(method=True)
+def ravel(input):
+    """All elements in one dimension.
+
+    >>> cresset.ravel(cresset.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """
+    return input.reshape(-1)
+
+
+@function(method=True, name="moveaxis")
+@function(method=True)
+def movedim(input, source, destination):
+    """Move dimensions to new positions; the others keep their order.
+
+    Args:
+        source: a dim, or several.
+        destination: where each of them goes.
+
+    >>> cresset.movedim(cresset.zeros(2, 3, 4), 0, -1).shape
+    torch.Size([3, 4, 2])
+    """
+    ndim = input.ndim
+    source = (source,) if isinstance(source, int) else tuple(source)
+    destination = (destination,) if isinstance(destination, int) else tuple(destination)
+    if len(source) != len(destination):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same "
+            f"number of dims as destination ({list(destination)} dims)"
+        )
+    sources = [wrap_dim(dim, ndim, "movedim") for dim in source]
+    destinations = [wrap_dim(dim, ndim, "movedim") for dim in destination]
+    for name, given, wrapped in (("source", source, sources), ("destination", destination, destinations)):
+        if len(set(wrapped)) < len(wrapped):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
+    if ndim == 0:
+        return input.view(())
+    order = [dim for dim in range(ndim) if dim not in sources]
+    for to, dim in sorted(zip(destinations, sources)):
+        order.insert(to, dim)
+    return input.permute(order)
+
+
+@function(method=True)
+def swapaxes(input, axis0, axis1):
+    """Exchange two dimensions; NumPy's name for `transpose`.
+
+    >>> cresset.swapaxes(cresset.zeros(2, 3, 4), 0, 2).shape
+    torch.Size([4, 3, 2])
+    """
+    return input.transpose(axis0, axis1)
+
+
+@function(method=True)
+def swapdims(input, dim0, dim1):
+    """Exchange two dimensions; another name for `transpose`.
+
+    >>> cresset.swapdims(cresset.zeros(2, 3, 4), 0, 2).shape
+    torch.Size([4, 3, 2])
+    """
+    return input.transpose(dim0, dim1)
+
+
+@function(method="only")
+def swapaxes_(input, axis0, axis1):
+    """Exchange two dimensions of this tensor itself.
+
+    >>> cresset.zeros(2, 3).swapaxes_(0, 1).shape
+    torch.Size([3, 2])
+    """
+    return input.transpose_(axis0, axis1)
+
+
+@function(method="only")
+def swapdims_(input, dim0, dim1):
+    """Exchange two dimensions of this tensor itself.
+
+    >>> cresset.zeros(2, 3).swapdims_(0, 1).shape
+    torch.Size([3, 2])
+    """
+    return input.transpose_(dim0, dim1)
+
+
+@function(method=True)
+def adjoint(input):
+    """The conjugate transpose of each matrix.
+
+    >>> cresset.adjoint(cresset.tensor([[1j, 2.0]]))
+    tensor([[0.-1.j],
+            [2.-0.j]])
+    """
+    if input.ndim == 1:
+        raise RuntimeError(
+            "adjoint: tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor."
+        )
+    transposed = input.transpose(-2, -1) if input.ndim else input
+    return transposed.conj() if input.is_complex() else transposed
+
+
+@function(method=True)
+def rot90(input, k=1, dims=(0, 1)):
+    """Turn the plane of two dimensions by `k` quarter turns, from the first of `dims` towards the second.
+
+    >>> cresset.rot90(cresset.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+    """
+    if len(dims) != 2:
+        raise RuntimeError(f"rot90: expected total rotation dims == 2, but got dims = {len(dims)}")
+    if input.ndim < 2:
+        raise RuntimeError(f"rot90: expected total dims >= 2, but got total dims = {input.ndim}")
+    first, second = (wrap_dim(dim, input.ndim, "rot90") for dim in dims)
+    if first == second:
+        raise RuntimeError(
+            f"rot90: expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+        )
+    turns = k % 4
+    if turns == 0:
+        return input.clone()
+    if turns == 2:
+        return input.flip((first, second))
+    return input.flip((second if turns == 1 else first,)).transpose(first, second)
+
+
+@function(method=True)
+def fliplr(input):
+    """Reverse the columns (dimension 1).
+
+    >>> cresset.fliplr(cresset.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 1],
+            [4, 3]])
+    """
+    if input.ndim < 2:
+        raise RuntimeError(f"fliplr: Input must be >= 2-d. Got {input.ndim}-d")
+    return input.flip((1,))
+
+
+@function(method=True)
+def flipud(input):
+    """Reverse the rows (dimension 0).
+
+    >>> cresset.flipud(cresset.tensor([[1, 2], [3, 4]]))
+    tensor([[3, 4],
+            [1, 2]])
+    """
+    if input.ndim < 1:
+        raise RuntimeError(f"flipud: Input must be >= 1-d. Got {input.ndim}-d")
+    return input.flip((0,))
+
+
+@function(method=True)
+def tile(input, dims, *more_dims):
+    """Repeat the tensor `dims[i]` times along each dimension, counted from the last if there are fewer `dims`.
+
+    >>> cresset.tile(cresset.tensor([1, 2]), (2, 2))
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
+    """
+    counts = sizes(dims, more_dims)
+    return input.repeat((1,) * (input.ndim - len(counts)) + counts)
+
+
+@function(method=True)
+def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+    """Repeat each element (or each slice along `dim`) in place.
+
+    With a single tensor of counts, the result is the index that does this: `i` stands there `input[i]` times.
+
+    Args:
+        repeats: how often, for all or for each slice.
+        dim: the dimension to repeat along; None flattens first.
+        output_size: the size of the result along `dim`, where known.
+
+    >>> cresset.repeat_interleave(cresset.tensor([7, 8, 9]), cresset.tensor([2, 0, 1]))
+    tensor([7, 7, 9])
+    """
+    if repeats is None:
+        return _repeat_index(input, output_size)
+    if dim is None:
+        input, dim = input.flatten(), 0
+    dim = wrap_dim(dim, input.ndim, "repeat_interleave")
+    if isinstance(repeats, int):
+        if repeats < 0:
+            raise RuntimeError(f"repeat_interleave: Repeats must be non-negative, got {repeats}")
+        if output_size is not None and output_size != repeats * input.size(dim):
+            raise RuntimeError(
+                f"repeat_interleave: Invalid output_size, expected {repeats * input.size(dim)} but got {output_size}"
+            )
+        shape = input.shape
+        spread = input.unsqueeze(dim + 1).expand((*shape[: dim + 1], repeats, *shape[dim + 1 :]))
+        return spread.contiguous().reshape((*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]))
+    if not isinstance(repeats, cresset.Tensor):
+        raise TypeError(f"repeat_interleave: argument 'repeats' must be int or Tensor, not {type(repeats).__name__}")
+    if repeats.ndim > 1:
+        raise RuntimeError(f"repeat_interleave: repeats must be 0-dim or 1-dim tensor, got {repeats.ndim} dims")
+    if repeats.ndim == 0 or repeats.size(0) == 1:
+        repeats = repeats.reshape(1).expand(input.size(dim))
+    elif repeats.size(0) != input.size(dim):
+        raise RuntimeError(
+            "repeat_interleave: repeats must have the same size as input along dim, but got "
+            f"repeats.size(0) = {repeats.size(0)} and input.size({dim}) = {input.size(dim)}"
+        )
+    return input.index_select(dim, _repeat_index(repeats, output_size))
+
+
+def _repeat_index(repeats, output_size):
+    """Each position `i` of `repeats`, `repeats[i]` times: the number of slices that end at or before an element."""
+    if repeats.ndim != 1:
+        raise RuntimeError(f"repeat_interleave: only accept 1D vector as repeat, got {repeats.ndim} dims")
+    if repeats.dtype not in (cresset.int64, cresset.int32):
+        raise NotImplementedError(f"repeat_interleave: not implemented for repeats of {repeats.dtype}")
+    if repeats.numel() == 0:
+        return repeats.clone()
+    if (repeats < 0).any():
+        raise RuntimeError("repeat_interleave: repeats can not be negative")
+    ends = repeats.cumsum(0)
+    total = int(ends[-1])
+    if output_size is not None and output_size != total:
+        raise RuntimeError(
+            f"repeat_interleave: allocated size does not match required size: output_size={output_size}, need {total}"
+        )
+    ended = ends.new_zeros(total + 1).index_add_(0, ends, cresset.ones_like(ends))
+    return ended[:total].cumsum(0).to(repeats.dtype)
+
+
+@function(method=True, out=True)
+def take_along_dim(input, indices, dim=None):
+    """Take the elements that `indices` names along `dim`; the other dimensions broadcast.
+
+    >>> x = cresset.tensor([[30, 10, 20]])
+    >>> cresset.take_along_dim(x, x.argsort(1), dim=1)
+    tensor([[10, 20, 30]])
+    """
+    if indices.dtype != cresset.int64:
+        raise RuntimeError(f"take_along_dim(): dtype of indices should be Long (int64) but got {indices.dtype}")
+    if dim is None:
+        return input.reshape(-1).gather(0, indices.reshape(-1))
+    if input.ndim != indices.ndim:
+        raise RuntimeError(
+            "take_along_dim(): input and indices should have the same number of dimensions, "
+            f"but got {input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
+        )
+    dim = wrap_dim(dim, input.ndim, "take_along_dim")
+    if input.ndim == 0:
+        return input.gather(0, indices)
+    shape = list(broadcast_shapes(_with_size(input.shape, dim, 1), _with_size(indices.shape, dim, 1)))
+    input = input.expand(_with_size(shape, dim, input.size(dim)))
+    indices = cresset.where(indices < 0, indices + input.size(dim), indices)
+    return input.gather(dim, indices.expand(_with_size(shape, dim, indices.size(dim))))
+
+
+def _with_size(shape, dim, size):
+    """`shape` with `size` at `dim`."""
+    return (*shape[:dim], size, *shape[dim + 1 :])
+
+
+@function
+def broadcast_shapes(*shapes):
+    """The shape that results when tensors of these shapes are combined elementwise.
+
+    >>> cresset.broadcast_shapes((2, 1), (3,), 1)
+    torch.Size([2, 3])
+    """
+    shapes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    result = [1] * max(map(len, shapes), default=0)
+    for shape in shapes:
+        for dim, size in enumerate(reversed(shape), start=1):
+            if size < 0:
+                raise ValueError(
+                    f"broadcast_shapes: Attempting to broadcast a dimension with negative length! Got {size} in {shape}"
+                )
+            if size != 1 and result[-dim] != size:
+                if result[-dim] != 1:
+                    raise RuntimeError(
+                        f"broadcast_shapes: Attempting to broadcast a dimension of length {size} at {-dim}! "
+                        f"The shapes are {', '.join(map(str, shapes))}"
+                    )
+                result[-dim] = size
+    return cresset.Size(result)
+
+
+@function
+def broadcast_tensors(*tensors):
+    """Views of the tensors, all expanded to their common shape.
+
+    >>> a, b = cresset.broadcast_tensors(cresset.zeros(2, 1), cresset.zeros(3))
+    >>> a.shape, b.shape
+    (torch.Size([2, 3]), torch.Size([2, 3]))
+    """
+    for position, tensor in enumerate(tensors):
+        if not isinstance(tensor, cresset.Tensor):
+            raise TypeError(f"broadcast_tensors: expected Tensor as element {position}, got {type(tensor).__name__}")
+    shape = broadcast_shapes(*(tensor.shape for tensor in tensors))
+    return tuple(tensor.expand(shape) for tensor in tensors)
+
+
+@function(method=True)
+def broadcast_to(input, size):
+    """A view expanded to the shape `size`.
+
+    >>> cresset.broadcast_to(cresset.tensor([1, 2]), (2, 2))
+    tensor([[1, 2],
+            [1, 2]])
+    """
+    return input.expand(size)
+
+
+@function(method="only")
+def expand_as(input, other):
+    """A view expanded to the shape of `other`.
+
+    >>> cresset.zeros(3).expand_as(cresset.zeros(2, 3)).shape
+    torch.Size([2, 3])
+    """
+    return input.expand(other.shape)
+
+
+@function(method="only")
+def view_as(input, other):
+    """A view with the shape of `other`.
+
+    >>> cresset.zeros(6).view_as(cresset.zeros(2, 3)).shape
+    torch.Size([2, 3])
+    """
+    return input.view(other.shape)
+
+
+@function(method="only")
+def reshape_as(input, other):
+    """The elements in the shape of `other`.
+
+    >>> cresset.zeros(6).reshape_as(cresset.zeros(2, 3)).shape
+    torch.Size([2, 3])
+    """
+    return input.reshape(other.shape)
+
+
+@function(method="only")
+def sum_to_size(input, size, *more_sizes):
+    """Sum until the shape is `size`: the reverse of broadcasting.
+
+    >>> cresset.ones(2, 3).sum_to_size(1, 3)
+    tensor([[2., 2., 2.]])
+    """
+    size, shape = sizes(size, more_sizes), input.shape
+    lead = len(shape) - len(size)
+    if lead < 0 or any(want not in (1, have) for want, have in zip(size, shape[lead:])):
+        raise RuntimeError(f"sum_to_size: size {list(size)} is not expandable to size {list(shape)}.")
+    dims = [dim for dim in range(len(shape)) if dim < lead or (size[dim - lead] == 1 and shape[dim] != 1)]
+    return input.sum(dims, keepdim=True).view(size) if dims else input
+
+
+@function
+def unravel_index(indices, shape):
+    """The coordinates, one tensor per dimension, of flat positions in a tensor of shape `shape`.
+
+    >>> cresset.unravel_index(cresset.tensor([0, 5]), (2, 3))
+    (tensor([0, 1]), tensor([0, 2]))
+    """
+    if indices.is_complex() or indices.is_floating_point() or indices.dtype == cresset.bool:
+        raise TypeError(f"unravel_index: expected 'indices' to be integer dtype, but got {indices.dtype}")
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(size < 0 for size in shape):
+        raise ValueError(f"unravel_index: 'shape' cannot have negative values, but got {shape}")
+    coordinates = []
+    indices = indices.to(cresset.int64)
+    for size in reversed(shape):
+        coordinates.append(indices % size)
+        indices = indices.div(size, rounding_mode="floor")
+    return tuple(reversed(coordinates))
