@@ -1,0 +1,506 @@
+// The loops of random_kernels.h: from the twister's words to samples. What PyTorch's build fuses into a multiply-add is
+// written as fma here, so that the samples have PyTorch's bits.
+#include "ops/random_kernels.h"
+
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <numbers>
+
+#include "base/instruction_set.h"
+#include "base/parallel.h"
+
+namespace cresset::random_detail {
+namespace {
+
+// ---- words to uniforms --------------------------------------------------------------------------------------------
+
+// 24 bits of a word, as a float in [0, 1).
+[[gnu::always_inline]] inline float unit_float(uint32_t word) {
+  return static_cast<float>(static_cast<int32_t>(Generator::temper(word) & 0xffffffu)) * 0x1p-24f;
+}
+
+// An integer below 2^32 as a double, written so that it vectorises without 64-bit conversions.
+[[gnu::always_inline]] inline double exact_double(uint32_t value) {
+  return std::bit_cast<double>(0x4330000000000000u | uint64_t(value)) - 0x1p52;
+}
+
+// Two tempered words as 64 bits; the upper half was drawn first.
+static_assert(std::endian::native == std::endian::little);
+[[gnu::always_inline]] inline uint64_t pair_of_words(const uint32_t* words, int64_t i) {
+  uint64_t pair;
+  std::memcpy(&pair, words + 2 * i, sizeof pair);
+  return pair << 32 | pair >> 32;
+}
+constexpr uint64_t unit_bits = (uint64_t(1) << 53) - 1;
+
+// The lower 53 bits of 64, as a double in [0, 1).
+[[gnu::always_inline]] inline double unit_double(uint64_t pair) {
+  const double high = exact_double(static_cast<uint32_t>(pair >> 32) & 0x1fffffu);
+  return (high * 0x1p32 + exact_double(static_cast<uint32_t>(pair))) * 0x1p-53;
+}
+
+[[gnu::always_inline]] inline void temper_all(uint32_t* words, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) words[i] = Generator::temper(words[i]);
+}
+
+struct UniformFloats {
+  template <class Fma>
+  CRESSET_KERNEL void run(const uint32_t* __restrict words, float* __restrict out, int64_t count, float from,
+                          float to) {
+    const float width = to - from;
+    for (int64_t i = 0; i < count; ++i) {
+      const float value = Fma::fma(unit_float(words[i]), width, from);
+      out[i] = value == to ? from : value;
+    }
+  }
+};
+
+struct UnitDoubles {
+  template <class Fma>
+  CRESSET_KERNEL void run(uint32_t* __restrict words, double* __restrict out, int64_t count) {
+    temper_all(words, 2 * count);
+    for (int64_t i = 0; i < count; ++i) out[i] = unit_double(pair_of_words(words, i));
+  }
+};
+
+// From [0, 1) to [from, to).
+struct ScaleDoubles {
+  template <class Fma>
+  CRESSET_KERNEL void run(double* values, int64_t count, double from, double to) {
+    const double width = to - from;
+    for (int64_t i = 0; i < count; ++i) {
+      const double value = Fma::fma(values[i], width, from);
+      values[i] = value == to ? from : value;
+    }
+  }
+};
+
+struct Draws32 {
+  template <class Fma>
+  CRESSET_KERNEL void run(const uint32_t* __restrict words, uint32_t* __restrict out, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) out[i] = Generator::temper(words[i]);
+  }
+};
+
+struct Draws64 {
+  template <class Fma>
+  CRESSET_KERNEL void run(uint32_t* __restrict words, uint64_t* __restrict out, int64_t count) {
+    temper_all(words, 2 * count);
+    for (int64_t i = 0; i < count; ++i) out[i] = pair_of_words(words, i);
+  }
+};
+
+// Whether the uniform double of a pair is below p: the same as its 53 bits below `limit` = p 2^53, rounded up.
+struct Coins {
+  template <class Fma>
+  CRESSET_KERNEL void run(uint32_t* __restrict words, bool* __restrict out, int64_t count, int64_t limit) {
+    temper_all(words, 2 * count);
+    for (int64_t i = 0; i < count; ++i) out[i] = static_cast<int64_t>(pair_of_words(words, i) & unit_bits) < limit;
+  }
+};
+
+// ---- uniforms to samples ------------------------------------------------------------------------------------------
+
+// Logarithm of x in [2^-24, 1], and sine and cosine of an angle in [0, 2 pi]: the polynomials of the Cephes library for
+// single precision, which PyTorch uses for normal samples too.
+template <class Fma>
+[[gnu::always_inline]] inline float log_of_unit(float x) {
+  const auto bits = std::bit_cast<int32_t>(x);
+  const float mantissa = std::bit_cast<float>((bits & 0x007fffff) | 0x3f000000);  // in [0.5, 1)
+  const bool low = mantissa < 0.707106781186547524f;
+  const float exponent = static_cast<float>((bits >> 23) - 126 - (low ? 1 : 0));
+  const float m = (mantissa - 1.0f) + (low ? mantissa : 0.0f);
+  const float square = m * m;
+  float p = 7.0376836292e-2f;
+  p = Fma::fma(p, m, -1.1514610310e-1f);
+  p = Fma::fma(p, m, 1.1676998740e-1f);
+  p = Fma::fma(p, m, -1.2420140846e-1f);
+  p = Fma::fma(p, m, 1.4249322787e-1f);
+  p = Fma::fma(p, m, -1.6668057665e-1f);
+  p = Fma::fma(p, m, 2.0000714765e-1f);
+  p = Fma::fma(p, m, -2.4999993993e-1f);
+  p = Fma::fma(p, m, 3.3333331174e-1f);
+  p = Fma::fma(p * m, square, exponent * -2.12194440e-4f);
+  p = Fma::fma(square, -0.5f, p);
+  return Fma::fma(exponent, 0.693359375f, m + p);
+}
+
+template <class Fma>
+[[gnu::always_inline]] inline void sine_and_cosine(float angle, float& sine, float& cosine) {
+  // The octant, made even: angle = octant * pi/4 + rest, with |rest| <= pi/4.
+  const int32_t octant = (static_cast<int32_t>(angle * 1.27323954473516f) + 1) & ~1;
+  const float steps = static_cast<float>(octant);
+  float rest = Fma::fma(steps, -0.78515625f, angle);
+  rest = Fma::fma(steps, -2.4187564849853515625e-4f, rest);
+  rest = Fma::fma(steps, -3.77489497744594108e-8f, rest);
+  const float square = rest * rest;
+  float c = Fma::fma(2.443315711809948e-5f, square, -1.388731625493765e-3f);
+  c = Fma::fma(c, square, 4.166664568298827e-2f);
+  c = Fma::fma(c * square, square, -(square * 0.5f)) + 1.0f;
+  float s = Fma::fma(-1.9515295891e-4f, square, 8.3321608736e-3f);
+  s = Fma::fma(s, square, -1.6666654611e-1f);
+  s = Fma::fma(s * square, rest, rest);
+  const bool swap = (octant & 2) != 0;
+  const uint32_t sine_sign = static_cast<uint32_t>(octant & 4) << 29;
+  const uint32_t cosine_sign = static_cast<uint32_t>((octant + 2) & 4) << 29;
+  sine = std::bit_cast<float>(std::bit_cast<uint32_t>(swap ? c : s) ^ sine_sign);
+  cosine = std::bit_cast<float>(std::bit_cast<uint32_t>(swap ? s : c) ^ cosine_sign);
+}
+
+struct NormalFloats {
+  static constexpr int64_t group = 16, half = 8, tile = 8;
+
+  // `count` is a multiple of 16. Tiles of eight groups: the pairs of a group are eight apart, and the loop over pairs
+  // should be longer than any vector register.
+  template <class Fma>
+  CRESSET_KERNEL void run(const uint32_t* words, float* out, int64_t count, float mean, float std) {
+    for (int64_t begin = 0; begin < count; begin += tile * group) {
+      const int64_t groups = std::min(tile, (count - begin) / group);
+      alignas(64) uint32_t first[tile * half], second[tile * half];
+      alignas(64) float cosines[tile * half], sines[tile * half];
+      if (groups < tile) {
+        std::fill_n(first, tile * half, 0u);
+        std::fill_n(second, tile * half, 0u);
+      }
+      for (int64_t g = 0; g < groups; ++g) {
+        std::copy_n(words + begin + g * group, half, first + g * half);
+        std::copy_n(words + begin + g * group + half, half, second + g * half);
+      }
+      for (int64_t i = 0; i < tile * half; ++i) {
+        const float radius = __builtin_sqrtf(-2.0f * log_of_unit<Fma>(1.0f - unit_float(first[i])));
+        float sine, cosine;
+        sine_and_cosine<Fma>(static_cast<float>(2 * std::numbers::pi) * unit_float(second[i]), sine, cosine);
+        cosines[i] = Fma::fma(radius * cosine, std, mean);
+        sines[i] = Fma::fma(radius * sine, std, mean);
+      }
+      for (int64_t g = 0; g < groups; ++g) {
+        std::copy_n(cosines + g * half, half, out + begin + g * group);
+        std::copy_n(sines + g * half, half, out + begin + g * group + half);
+      }
+    }
+  }
+};
+
+// -log(1 - u) / lambda, in double and then rounded to float. 1 - u is exact, and the series is good to 1e-15.
+struct ExponentialFloats {
+  template <class Fma>
+  CRESSET_KERNEL void run(uint32_t* __restrict words, float* __restrict out, int64_t count, double lambda) {
+    temper_all(words, 2 * count);
+    const double scale = -1.0 / lambda;
+    for (int64_t i = 0; i < count; ++i) {
+      const double x = 1.0 - unit_double(pair_of_words(words, i));
+      // x = 2^exponent * m with m in [1/sqrt 2, sqrt 2), and log m = 2 artanh((m - 1) / (m + 1)).
+      const auto bits = std::bit_cast<uint64_t>(x);
+      const uint64_t above = bits - 0x3fe6a09e667f3bcdu + (uint64_t(1023) << 52);
+      const double exponent = exact_double(static_cast<uint32_t>(above >> 52)) - 1023.0;
+      const double m = std::bit_cast<double>((above & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu);
+      const double t = (m - 1.0) / (m + 1.0), square = t * t;
+      double p = 1.0 / 21;
+      p = p * square + 1.0 / 19;
+      p = p * square + 1.0 / 17;
+      p = p * square + 1.0 / 15;
+      p = p * square + 1.0 / 13;
+      p = p * square + 1.0 / 11;
+      p = p * square + 1.0 / 9;
+      p = p * square + 1.0 / 7;
+      p = p * square + 1.0 / 5;
+      p = p * square + 1.0 / 3;
+      const double logarithm = exponent * std::numbers::ln2 + 2.0 * (t + t * square * p);
+      out[i] = static_cast<float>(scale * logarithm);
+    }
+  }
+};
+
+// base + word modulo range, for a range below 2^28, in exact double arithmetic: the rounded quotient leaves a remainder
+// between -range / 2 and range / 2.
+struct SmallIntegers {
+  template <class Fma>
+  CRESSET_KERNEL void run(const uint32_t* __restrict words, int64_t* __restrict out, int64_t count, uint32_t range,
+                          int64_t base) {
+    const double divisor = range, inverse = 1.0 / divisor;
+    for (int64_t i = 0; i < count; ++i) {
+      const double value = exact_double(Generator::temper(words[i]));
+      const double quotient = (value * inverse + 0x1p52) - 0x1p52;
+      const double remainder = value - quotient * divisor;
+      const double positive = remainder < 0 ? remainder + divisor : remainder;
+      out[i] = base + static_cast<int64_t>(std::bit_cast<uint64_t>(positive + 0x1p52) & 0xffffffffu);
+    }
+  }
+};
+
+// ---- pieces -------------------------------------------------------------------------------------------------------
+
+// Draws the words for `count` results, `words_each` for one, piece by piece, and calls transform(words, begin, n) on
+// each piece; it may overwrite the words. Only the draws are serial: where there are threads, they share the transform.
+template <class Transform>
+void transform_words(int64_t count, int64_t words_each, Generator& generator, Transform transform) {
+  constexpr int64_t piece = 2048, share = 16 * piece;
+  const int64_t threads = thread_count();
+  if (threads > 1 && count >= 2 * share && !omp_in_parallel()) {
+    const int64_t batch = threads * share;
+    const std::unique_ptr<uint32_t[]> words(new uint32_t[batch * words_each]);
+    for (int64_t begin = 0; begin < count; begin += batch) {
+      const int64_t n = std::min(batch, count - begin);
+      generator.draw_untempered(words.get(), n * words_each);
+      parallel_for((n + piece - 1) / piece, 1, [&](int64_t first, int64_t last) {
+        for (int64_t at = first * piece; at < std::min(last * piece, n); at += piece)
+          transform(words.get() + at * words_each, begin + at, std::min(piece, n - at));
+      });
+    }
+    return;
+  }
+  alignas(64) uint32_t words[2 * piece];
+  for (int64_t begin = 0; begin < count; begin += piece) {
+    const int64_t n = std::min(piece, count - begin);
+    generator.draw_untempered(words, n * words_each);
+    transform(words, begin, n);
+  }
+}
+
+}  // namespace
+
+void uniforms(float* out, int64_t count, float from, float to, Generator& generator) {
+  transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
+    run<UniformFloats>(words, out + begin, n, from, to);
+  });
+}
+
+void uniforms(double* out, int64_t count, double from, double to, Generator& generator) {
+  transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
+    run<UnitDoubles>(words, out + begin, n);
+    if (from != 0 || to != 1) run<ScaleDoubles>(out + begin, n, from, to);
+  });
+}
+
+void normal_groups(float* out, int64_t count, float mean, float std, Generator& generator) {
+  transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
+    run<NormalFloats>(words, out + begin, n, mean, std);
+  });
+}
+
+void normal_groups(double* out, int64_t count, double mean, double std, Generator& generator) {
+  transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
+    run<UnitDoubles>(words, out + begin, n);
+    for (double* group = out + begin; group != out + begin + n; group += 16) {
+      for (int j = 0; j < 8; ++j) {
+        const double radius = std::sqrt(-2 * std::log(1 - group[j]));
+        const double angle = 2 * std::numbers::pi * group[j + 8];
+        group[j] = std::fma(radius * std::cos(angle), std, mean);
+        group[j + 8] = std::fma(radius * std::sin(angle), std, mean);
+      }
+    }
+  });
+}
+
+void exponentials(float* out, int64_t count, double lambda, Generator& generator) {
+  transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
+    run<ExponentialFloats>(words, out + begin, n, lambda);
+  });
+}
+
+void exponentials(double* out, int64_t count, double lambda, Generator& generator) {
+  transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
+    double* piece = out + begin;
+    run<UnitDoubles>(words, piece, n);
+    for (int64_t i = 0; i < n; ++i) piece[i] = -1.0 / lambda * std::log1p(-piece[i]);
+  });
+}
+
+void cauchys(double* out, int64_t count, double median, double sigma, Generator& generator) {
+  transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
+    double* piece = out + begin;
+    run<UnitDoubles>(words, piece, n);
+    for (int64_t i = 0; i < n; ++i)
+      piece[i] = std::fma(sigma, std::tan(std::numbers::pi * (piece[i] - 0.5)), median);
+  });
+}
+
+void geometrics(double* out, int64_t count, double p, Generator& generator) {
+  const double log_failure = std::log1p(-p);
+  transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
+    double* piece = out + begin;
+    run<UnitDoubles>(words, piece, n);
+    for (int64_t i = 0; i < n; ++i) piece[i] = std::ceil(std::log(piece[i]) / log_failure);
+  });
+}
+
+void coins(bool* out, int64_t count, double p, Generator& generator) {
+  const auto limit = static_cast<int64_t>(std::ceil(p * 0x1p53));
+  transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
+    run<Coins>(words, out + begin, n, limit);
+  });
+}
+
+void integers(int64_t* out, int64_t count, uint64_t range, int64_t base, Generator& generator) {
+  if (range < uint64_t(1) << 28) {
+    transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
+      run<SmallIntegers>(words, out + begin, n, static_cast<uint32_t>(range), base);
+    });
+  } else {
+    transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
+      auto* piece = reinterpret_cast<uint64_t*>(out + begin);
+      run<Draws64>(words, piece, n);
+      for (int64_t i = 0; i < n; ++i) piece[i] = piece[i] % range + static_cast<uint64_t>(base);
+    });
+  }
+}
+
+void draws(uint32_t* out, int64_t count, Generator& generator) {
+  transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
+    run<Draws32>(words, out + begin, n);
+  });
+}
+
+void draws(uint64_t* out, int64_t count, Generator& generator) {
+  transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
+    run<Draws64>(words, out + begin, n);
+  });
+}
+
+// ---- one by one ---------------------------------------------------------------------------------------------------
+
+double uniform(Generator& generator) {
+  return static_cast<double>(generator.random64() & unit_bits) * 0x1p-53;
+}
+
+double normal(double mean, double std, Generator& generator) {
+  double sample;
+  if (generator.next_double_normal) {
+    sample = *generator.next_double_normal;
+    generator.next_double_normal.reset();
+  } else {
+    const double u1 = uniform(generator), u2 = uniform(generator);
+    const double radius = std::sqrt(-2.0 * std::log1p(-u2));
+    const double angle = 2.0 * std::numbers::pi * u1;
+    generator.next_double_normal = radius * std::sin(angle);
+    sample = radius * std::cos(angle);
+  }
+  return std::fma(sample, std, mean);
+}
+
+double poisson(double rate, Generator& generator) {
+  check(rate >= 0, "poisson: invalid Poisson rate, expected rate to be non-negative, got ", rate);
+  if (rate == 0) return 0;
+  if (rate < 10) {
+    // The number of unit exponentials that fit into `rate`, with their product instead of their sum.
+    const double limit = std::exp(-rate);
+    int64_t events = 0;
+    for (double product = uniform(generator); product > limit; product *= uniform(generator)) ++events;
+    return static_cast<double>(events);
+  }
+  // Hörmann's transformed rejection (PTRS, 1993).
+  const double log_rate = std::log(rate);
+  const double b = 0.931 + 2.53 * std::sqrt(rate);
+  const double a = -0.059 + 0.02483 * b;
+  const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
+  const double accepted = 0.9277 - 3.6224 / (b - 2);
+  for (;;) {
+    const double u = uniform(generator) - 0.5;
+    const double v = uniform(generator);
+    const double margin = 0.5 - std::fabs(u);
+    const double k = std::floor((2 * a / margin + b) * u + rate + 0.43);
+    if (margin >= 0.07 && v <= accepted) return k;
+    if (k < 0 || (margin < 0.013 && v > margin)) continue;
+    if (std::log(v) + std::log(inverse_alpha) - std::log(a / (margin * margin) + b) <=
+        -rate + k * log_rate - std::lgamma(k + 1))
+      return k;
+  }
+}
+
+template <class T>
+double gamma(T shape, Generator& generator) {
+  if (shape == 0) return 0;
+  double scale = 1;
+  if (shape < 1) {
+    // A sample of shape + 1 times u^(1 / shape) has this shape, and is accepted more often.
+    scale = std::pow(1 - uniform(generator), static_cast<double>(1 / shape));
+    shape += 1;
+  }
+  const double d = shape - 1.0f / 3.0f;
+  const double c = 1 / std::sqrt(9 * d);
+  for (;;) {
+    double x, y;
+    do {
+      x = normal(0, 1, generator);
+      y = 1 + c * x;
+    } while (y <= 0);
+    const double v = y * y * y;
+    const double u = 1 - uniform(generator);
+    const double square = x * x;
+    if (u < 1 - 0.0331f * square * square) return scale * d * v;
+    if (std::log(u) < 0.5 * square + d * (1 - v + std::log(v))) return scale * d * v;
+  }
+}
+template double gamma(float, Generator&);
+template double gamma(double, Generator&);
+
+namespace {
+
+// log(k!) minus Stirling's formula for it.
+double stirling_tail(double k) {
+  static constexpr double tails[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
+                                     0.0166446911898211,  0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
+                                     0.00925546218271273, 0.00833056343336287};
+  if (k < std::size(tails)) return tails[static_cast<std::size_t>(k)];
+  const double square = (k + 1) * (k + 1);
+  return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
+}
+
+// Count geometric waiting times until they exceed the number of trials: quick where few successes are expected.
+template <class T>
+T binomial_by_waiting(T trials, T probability, Generator& generator) {
+  const double log_failure = std::log1p(-probability);
+  double waited = 0;
+  for (T successes = 0;; successes += 1) {
+    waited += std::ceil(std::log(uniform(generator)) / log_failure);
+    if (waited > trials) return successes;
+  }
+}
+
+// Hörmann's transformed rejection (BTRS, 1993). Products of the arguments alone are in T's precision, as in PyTorch.
+template <class T>
+T binomial_by_rejection(T trials, T probability, Generator& generator) {
+  const double deviation = std::sqrt(trials * probability * (1 - probability));
+  const double b = 1.15 + 2.53 * deviation;
+  const double a = -0.0873 + 0.0248 * b + 0.01 * probability;
+  const double c = trials * probability + 0.5;
+  const double accepted = 0.92 - 4.2 / b;
+  const double odds = probability / (1 - probability);
+  const double alpha = (2.83 + 5.1 / b) * deviation;
+  const double mode = std::floor((trials + 1) * probability);
+  for (;;) {
+    const double u = uniform(generator) - 0.5;
+    const double v = uniform(generator);
+    const double margin = 0.5 - std::fabs(u);
+    const T k = static_cast<T>(std::floor((2 * a / margin + b) * u + c));
+    if (k < 0 || k > trials) continue;
+    if (margin >= 0.07 && v <= accepted) return k;
+    const double bound = (mode + 0.5) * std::log((mode + 1) / (odds * (trials - mode + 1))) +
+                         (trials + 1) * std::log((trials - mode + 1) / (trials - k + 1)) +
+                         (k + 0.5) * std::log(odds * (trials - k + 1) / (k + 1)) + stirling_tail(mode) +
+                         stirling_tail(trials - mode) - stirling_tail(k) - stirling_tail(trials - k);
+    if (std::log(v * alpha / (a / (margin * margin) + b)) <= bound) return k;
+  }
+}
+
+template <class T>
+T binomial_of_rare(T trials, T probability, Generator& generator) {
+  return trials * probability >= 10 ? binomial_by_rejection(trials, probability, generator)
+                                    : binomial_by_waiting(trials, probability, generator);
+}
+
+}  // namespace
+
+template <class T>
+T binomial(T trials, T probability, Generator& generator) {
+  if (std::isnan(trials) || std::isnan(probability)) return std::numeric_limits<T>::quiet_NaN();
+  if (trials <= 0 || probability <= 0) return 0;
+  if (probability >= 1) return trials;
+  if (probability <= T(0.5)) return binomial_of_rare(trials, probability, generator);
+  return trials - binomial_of_rare(trials, static_cast<T>(1.0 - probability), generator);
+}
+template float binomial(float, float, Generator&);
+template double binomial(double, double, Generator&);
+
+}  // namespace cresset::random_detail
