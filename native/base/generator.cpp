@@ -40,7 +40,7 @@ static_assert(sizeof(SavedState) == Generator::state_bytes);
 // The next 624 words in place. Each loop reads one word ahead of those it writes, or at least 227 away: both vectorise.
 struct TwistAll {
   template <class Fma>
-  CRESSET_KERNEL void run(uint32_t* w) {
+  CRESSET_INLINE void run(uint32_t* w) {
     for (int i = 0; i < words - shift; ++i) w[i] = w[i + shift] ^ twist(w[i], w[i + 1]);
     for (int i = words - shift; i < words - 1; ++i) w[i] = w[i - (words - shift)] ^ twist(w[i], w[i + 1]);
     w[words - 1] = w[shift - 1] ^ twist(w[words - 1], w[0]);
@@ -67,7 +67,7 @@ uint64_t Generator::seed_from_system() {
 }
 
 void Generator::advance() {
-  run<TwistAll>(words_.data());
+  run_vectorised<TwistAll>(words_.data());
   left_ = words + 1;
   next_ = 0;
 }

@@ -44,9 +44,16 @@ constexpr uint64_t unit_bits = (uint64_t(1) << 53) - 1;
   for (int64_t i = 0; i < count; ++i) words[i] = Generator::temper(words[i]);
 }
 
+struct UnitFloats {
+  template <class Fma>
+  CRESSET_INLINE void run(const uint32_t* __restrict words, float* __restrict out, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) out[i] = unit_float(words[i]);
+  }
+};
+
 struct UniformFloats {
   template <class Fma>
-  CRESSET_KERNEL void run(const uint32_t* __restrict words, float* __restrict out, int64_t count, float from,
+  CRESSET_INLINE void run(const uint32_t* __restrict words, float* __restrict out, int64_t count, float from,
                           float to) {
     const float width = to - from;
     for (int64_t i = 0; i < count; ++i) {
@@ -58,7 +65,7 @@ struct UniformFloats {
 
 struct UnitDoubles {
   template <class Fma>
-  CRESSET_KERNEL void run(uint32_t* __restrict words, double* __restrict out, int64_t count) {
+  CRESSET_INLINE void run(uint32_t* __restrict words, double* __restrict out, int64_t count) {
     temper_all(words, 2 * count);
     for (int64_t i = 0; i < count; ++i) out[i] = unit_double(pair_of_words(words, i));
   }
@@ -67,7 +74,7 @@ struct UnitDoubles {
 // From [0, 1) to [from, to).
 struct ScaleDoubles {
   template <class Fma>
-  CRESSET_KERNEL void run(double* values, int64_t count, double from, double to) {
+  CRESSET_INLINE void run(double* values, int64_t count, double from, double to) {
     const double width = to - from;
     for (int64_t i = 0; i < count; ++i) {
       const double value = Fma::fma(values[i], width, from);
@@ -78,14 +85,14 @@ struct ScaleDoubles {
 
 struct Draws32 {
   template <class Fma>
-  CRESSET_KERNEL void run(const uint32_t* __restrict words, uint32_t* __restrict out, int64_t count) {
+  CRESSET_INLINE void run(const uint32_t* __restrict words, uint32_t* __restrict out, int64_t count) {
     for (int64_t i = 0; i < count; ++i) out[i] = Generator::temper(words[i]);
   }
 };
 
 struct Draws64 {
   template <class Fma>
-  CRESSET_KERNEL void run(uint32_t* __restrict words, uint64_t* __restrict out, int64_t count) {
+  CRESSET_INLINE void run(uint32_t* __restrict words, uint64_t* __restrict out, int64_t count) {
     temper_all(words, 2 * count);
     for (int64_t i = 0; i < count; ++i) out[i] = pair_of_words(words, i);
   }
@@ -94,7 +101,7 @@ struct Draws64 {
 // Whether the uniform double of a pair is below p: the same as its 53 bits below `limit` = p 2^53, rounded up.
 struct Coins {
   template <class Fma>
-  CRESSET_KERNEL void run(uint32_t* __restrict words, bool* __restrict out, int64_t count, int64_t limit) {
+  CRESSET_INLINE void run(uint32_t* __restrict words, bool* __restrict out, int64_t count, int64_t limit) {
     temper_all(words, 2 * count);
     for (int64_t i = 0; i < count; ++i) out[i] = static_cast<int64_t>(pair_of_words(words, i) & unit_bits) < limit;
   }
@@ -154,7 +161,7 @@ struct NormalFloats {
   // `count` is a multiple of 16. Tiles of eight groups: the pairs of a group are eight apart, and the loop over pairs
   // should be longer than any vector register.
   template <class Fma>
-  CRESSET_KERNEL void run(const uint32_t* words, float* out, int64_t count, float mean, float std) {
+  CRESSET_INLINE void run(const uint32_t* words, float* out, int64_t count, float mean, float std) {
     for (int64_t begin = 0; begin < count; begin += tile * group) {
       const int64_t groups = std::min(tile, (count - begin) / group);
       alignas(64) uint32_t first[tile * half], second[tile * half];
@@ -185,7 +192,7 @@ struct NormalFloats {
 // -log(1 - u) / lambda, in double and then rounded to float. 1 - u is exact, and the series is good to 1e-15.
 struct ExponentialFloats {
   template <class Fma>
-  CRESSET_KERNEL void run(uint32_t* __restrict words, float* __restrict out, int64_t count, double lambda) {
+  CRESSET_INLINE void run(uint32_t* __restrict words, float* __restrict out, int64_t count, double lambda) {
     temper_all(words, 2 * count);
     const double scale = -1.0 / lambda;
     for (int64_t i = 0; i < count; ++i) {
@@ -216,7 +223,7 @@ struct ExponentialFloats {
 // between -range / 2 and range / 2.
 struct SmallIntegers {
   template <class Fma>
-  CRESSET_KERNEL void run(const uint32_t* __restrict words, int64_t* __restrict out, int64_t count, uint32_t range,
+  CRESSET_INLINE void run(const uint32_t* __restrict words, int64_t* __restrict out, int64_t count, uint32_t range,
                           int64_t base) {
     const double divisor = range, inverse = 1.0 / divisor;
     for (int64_t i = 0; i < count; ++i) {
@@ -262,26 +269,27 @@ void transform_words(int64_t count, int64_t words_each, Generator& generator, Tr
 
 void uniforms(float* out, int64_t count, float from, float to, Generator& generator) {
   transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run<UniformFloats>(words, out + begin, n, from, to);
+    if (from == 0 && to == 1) run_vectorised<UnitFloats>(words, out + begin, n);
+    else run_vectorised<UniformFloats>(words, out + begin, n, from, to);
   });
 }
 
 void uniforms(double* out, int64_t count, double from, double to, Generator& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run<UnitDoubles>(words, out + begin, n);
-    if (from != 0 || to != 1) run<ScaleDoubles>(out + begin, n, from, to);
+    run_vectorised<UnitDoubles>(words, out + begin, n);
+    if (from != 0 || to != 1) run_vectorised<ScaleDoubles>(out + begin, n, from, to);
   });
 }
 
 void normal_groups(float* out, int64_t count, float mean, float std, Generator& generator) {
   transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run<NormalFloats>(words, out + begin, n, mean, std);
+    run_vectorised<NormalFloats>(words, out + begin, n, mean, std);
   });
 }
 
 void normal_groups(double* out, int64_t count, double mean, double std, Generator& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run<UnitDoubles>(words, out + begin, n);
+    run_vectorised<UnitDoubles>(words, out + begin, n);
     for (double* group = out + begin; group != out + begin + n; group += 16) {
       for (int j = 0; j < 8; ++j) {
         const double radius = std::sqrt(-2 * std::log(1 - group[j]));
@@ -295,14 +303,14 @@ void normal_groups(double* out, int64_t count, double mean, double std, Generato
 
 void exponentials(float* out, int64_t count, double lambda, Generator& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run<ExponentialFloats>(words, out + begin, n, lambda);
+    run_vectorised<ExponentialFloats>(words, out + begin, n, lambda);
   });
 }
 
 void exponentials(double* out, int64_t count, double lambda, Generator& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     double* piece = out + begin;
-    run<UnitDoubles>(words, piece, n);
+    run_vectorised<UnitDoubles>(words, piece, n);
     for (int64_t i = 0; i < n; ++i) piece[i] = -1.0 / lambda * std::log1p(-piece[i]);
   });
 }
@@ -310,7 +318,7 @@ void exponentials(double* out, int64_t count, double lambda, Generator& generato
 void cauchys(double* out, int64_t count, double median, double sigma, Generator& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     double* piece = out + begin;
-    run<UnitDoubles>(words, piece, n);
+    run_vectorised<UnitDoubles>(words, piece, n);
     for (int64_t i = 0; i < n; ++i)
       piece[i] = std::fma(sigma, std::tan(std::numbers::pi * (piece[i] - 0.5)), median);
   });
@@ -320,7 +328,7 @@ void geometrics(double* out, int64_t count, double p, Generator& generator) {
   const double log_failure = std::log1p(-p);
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     double* piece = out + begin;
-    run<UnitDoubles>(words, piece, n);
+    run_vectorised<UnitDoubles>(words, piece, n);
     for (int64_t i = 0; i < n; ++i) piece[i] = std::ceil(std::log(piece[i]) / log_failure);
   });
 }
@@ -328,19 +336,19 @@ void geometrics(double* out, int64_t count, double p, Generator& generator) {
 void coins(bool* out, int64_t count, double p, Generator& generator) {
   const auto limit = static_cast<int64_t>(std::ceil(p * 0x1p53));
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run<Coins>(words, out + begin, n, limit);
+    run_vectorised<Coins>(words, out + begin, n, limit);
   });
 }
 
 void integers(int64_t* out, int64_t count, uint64_t range, int64_t base, Generator& generator) {
   if (range < uint64_t(1) << 28) {
     transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-      run<SmallIntegers>(words, out + begin, n, static_cast<uint32_t>(range), base);
+      run_vectorised<SmallIntegers>(words, out + begin, n, static_cast<uint32_t>(range), base);
     });
   } else {
     transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
       auto* piece = reinterpret_cast<uint64_t*>(out + begin);
-      run<Draws64>(words, piece, n);
+      run_vectorised<Draws64>(words, piece, n);
       for (int64_t i = 0; i < n; ++i) piece[i] = piece[i] % range + static_cast<uint64_t>(base);
     });
   }
@@ -348,13 +356,13 @@ void integers(int64_t* out, int64_t count, uint64_t range, int64_t base, Generat
 
 void draws(uint32_t* out, int64_t count, Generator& generator) {
   transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run<Draws32>(words, out + begin, n);
+    run_vectorised<Draws32>(words, out + begin, n);
   });
 }
 
 void draws(uint64_t* out, int64_t count, Generator& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run<Draws64>(words, out + begin, n);
+    run_vectorised<Draws64>(words, out + begin, n);
   });
 }
 

@@ -3,9 +3,9 @@
 // T is an arithmetic type, Half or BFloat16.
 //
 // Note [Random numbers and strides]
-// PyTorch fills a strided output in the order of its memory (dimensions by falling stride), not of its indices. So for
-// an output that is not contiguous: fill a contiguous buffer, and copy it out in that order. normal_ alone also takes
-// another algorithm for it: fill_normal_serial instead of fill_normal.
+// PyTorch fills a strided output in the order of its memory (the dimension of the smallest stride runs fastest), not of
+// its indices. So for an output that is not contiguous: fill a contiguous buffer, and copy it out in that order. Only
+// normal_ also takes another algorithm for it: fill_normal_serial instead of fill_normal.
 #pragma once
 
 #include <algorithm>
@@ -288,19 +288,26 @@ int64_t inward_to(int64_t to) {
 
 // ---- choices ------------------------------------------------------------------------------------------------------
 
-// randperm: the numbers 0 ... count - 1 in random order.
+// randperm: the numbers 0 ... count - 1 in random order. Fisher and Yates's shuffle: forwards, or, where the modulus of
+// 32 bits would be noticeably uneven, inside-out with 64 bits.
 template <class T>
 void random_permutation(T* out, int64_t count, Generator& generator) {
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
-  for (int64_t i = 0; i < count; ++i) out[i] = convert<T>(i);
-  const auto shuffle = [&]<class Draw>(Draw) {
-    in_pieces<Draw>(
-        count - 1, [&](Draw* piece, int64_t n) { draws(piece, n, generator); },
-        [&](Draw value, int64_t i) { std::swap(out[i], out[i + static_cast<int64_t>(value % Draw(count - i))]); });
-  };
-  // PyTorch takes 64-bit draws from where the modulus of a 32-bit one would be noticeably uneven.
-  count < std::numeric_limits<uint32_t>::max() / 20 ? shuffle(uint32_t()) : shuffle(uint64_t());
+  if (count < std::numeric_limits<uint32_t>::max() / 20) {
+    for (int64_t i = 0; i < count; ++i) out[i] = convert<T>(i);
+    in_pieces<uint32_t>(
+        count - 1, [&](uint32_t* piece, int64_t n) { draws(piece, n, generator); },
+        [&](uint32_t draw, int64_t i) { std::swap(out[i], out[i + draw % static_cast<uint32_t>(count - i)]); });
+  } else {
+    in_pieces<uint64_t>(
+        count, [&](uint64_t* piece, int64_t n) { draws(piece, n, generator); },
+        [&](uint64_t draw, int64_t i) {
+          const uint64_t place = draw % static_cast<uint64_t>(i + 1);
+          out[i] = out[place];
+          out[place] = convert<T>(i);
+        });
+  }
 }
 
 // multinomial with replacement: for each row of `categories` weights, `samples` indices. Weights must be finite,
