@@ -1,0 +1,332 @@
+"""The decorator `@pointwise`: a formula, its derivative, and what follows from both.
+
+    @pointwise(types="float complex", examples=[(0.0, 0.5)])
+    def sigmoid(x):
+        '''1 / (1 + exp(-x)), elementwise.'''
+        return 1 / (1 + exp(-x))
+
+    @sigmoid.derivative
+    def _(output):
+        return output * (1 - output)
+
+Parameters. Without a default: a tensor input (`x` and `y` are what callers know as `input` and `other`); annotated `bool`: a bool
+input; annotated `Lowest` or `Highest`: an input that may be None and then is the least or greatest value of the type. With a default,
+or annotated `int`, `float`, `Scalar`, or `Flag`: a scalar attribute. An attribute has the type of the computation; `int` and `Flag`
+ones are i64 and b8 always, a `float` one is real.
+Derivatives ask for what they use by name: any input or attribute, `output` for the result, and in `.gradient` also `grad`. What a
+derivative does not read is not kept for backward.
+"""
+
+import inspect
+import math
+
+from .expression import REAL_OF, TYPES, Expression, cast, is_complex, is_integral, leaves, promote, scale, variable
+from .primitives import conjugate, evaluate
+
+TYPE_GROUPS = {
+    "bool": ("b8",), "integer": ("i64", "u64"), "float": ("f32", "f64"), "complex": ("c64", "c128"),
+    "real": ("i64", "u64", "f32", "f64"),
+    "number": ("i64", "u64", "f32", "f64", "c64", "c128"),
+    "any": TYPES,
+}  # fmt: skip
+
+PUBLIC_NAMES = {"x": "input", "y": "other"}
+
+definitions = {}  # name -> Pointwise, in the order of definition
+
+
+class Scalar:
+    """Annotation: an attribute in the type of the computation."""
+
+
+class Flag:
+    """Annotation: an attribute that is True or False."""
+
+
+class Lowest:
+    """Annotation: a tensor input that may be missing, and is then the lowest value."""
+
+
+class Highest:
+    """Annotation: a tensor input that may be missing, and is then the highest value."""
+
+
+class Optional:
+    """Annotation: a real attribute that may be None, which the formula sees as nan."""
+
+
+class Missing:
+    """Stands for a tensor that was not kept; whatever is computed from it is missing too."""
+
+    def _same(self, *_):
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _same
+    __neg__ = __invert__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _same
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _same
+    __hash__ = object.__hash__
+
+
+MISSING = Missing()
+
+_tensor_operator = None
+
+
+def set_tensor_operator(lookup):
+    """Say how a Pointwise that is called with tensors finds its operator: `lookup(name)` gives a callable."""
+    global _tensor_operator
+    _tensor_operator = lookup
+
+
+def conj(value):
+    """The complex conjugate of an expression, a number or a tensor; a real value is its own."""
+    if isinstance(value, Expression):
+        return conjugate(value)
+    if isinstance(value, (bool, int, float, Missing)):
+        return value
+    if isinstance(value, complex):
+        return value.conjugate()
+    return value.conj() if value.is_complex() else value
+
+
+def is_real(value):
+    """Whether an expression, a number or a tensor is not complex."""
+    if isinstance(value, Expression):
+        return not is_complex(value.type)
+    if isinstance(value, (bool, int, float, complex, Missing)):
+        return not isinstance(value, complex)
+    return not value.is_complex()
+
+
+def parse_types(text):
+    return tuple(type for type in TYPES if any(type in TYPE_GROUPS[group] for group in text.split()))
+
+
+class Attribute:
+    """A scalar parameter: its name, its default (inspect's `empty` if it must be given) and its kind."""
+
+    def __init__(self, parameter):
+        self.name, self.default, self.keyword_only = parameter.name, parameter.default, parameter.kind is parameter.KEYWORD_ONLY
+        kinds = {int: "int", float: "float", Flag: "bool", Optional: "float?"}
+        self.kind = kinds.get(parameter.annotation, "Scalar")
+
+    def type_in(self, compute):
+        if self.kind in ("int", "bool"):
+            return "i64" if self.kind == "int" else "b8"
+        if self.kind == "Scalar":
+            return compute
+        return "f64" if is_integral(compute) else REAL_OF.get(compute, compute)
+
+    @property
+    def required(self):
+        return self.default is inspect.Parameter.empty
+
+
+class Pointwise:
+    """An elementwise operator given by a formula. Call it with expressions, numbers or tensors."""
+
+    def __init__(self, formula, types, result, method, inplace, examples, aliases):
+        self.name, self.aliases = formula.__name__, tuple(aliases.split())
+        self.family = formula.__module__.rpartition(".")[2]
+        self.doc = inspect.cleandoc(formula.__doc__)
+        self.types = parse_types(types)
+        self.result = result or ("same" if any(map(is_integral, self.types)) else "float")
+        self.method, self.examples = method, examples
+        self.inplace = method if inplace is None else inplace
+        self.inputs, self.attributes, self.kinds = [], [], ""
+        for parameter in inspect.signature(formula).parameters.values():
+            if parameter.default is not parameter.empty or parameter.annotation in (int, float, Scalar, Flag, Optional):
+                self.attributes.append(Attribute(parameter))
+            else:
+                self.inputs.append(parameter.name)
+                self.kinds += {bool: "b", Lowest: "l", Highest: "h"}.get(parameter.annotation, "T")
+        self._formulas = dict.fromkeys(self.types, formula)
+        self._gradient = None
+        definitions[self.name] = self
+
+    def __repr__(self):
+        return f"<pointwise {self.signature}>"
+
+    def __str__(self):
+        return self.name
+
+    # What a family file says beside the formula.
+
+    def on(self, types):
+        """Decorator: another formula for some of the types. Its parameters are found by name."""
+
+        def add(formula):
+            self._formulas.update(dict.fromkeys(parse_types(types), formula))
+            self.types = tuple(type for type in TYPES if type in self._formulas)
+
+        return add
+
+    def derivative(self, function):
+        """Decorator: the derivative by each tensor input (one value, or a tuple with None where there is none)."""
+
+        def gradient(grad, values):
+            locals_ = _as_tuple(_call(function, values))
+            return tuple(None if local is None else _multiply(grad, local) for local in locals_)
+
+        self._gradient = gradient
+
+    def gradient(self, function):
+        """Decorator: the gradient by each tensor input, given `grad`: for functions that are not holomorphic, and special cases."""
+        self._gradient = lambda grad, values: _as_tuple(_call(function, {**values, "grad": grad}))
+
+    # The three ways to call.
+
+    def __call__(self, *args, **attributes):
+        if any(isinstance(arg, Missing) for arg in args):
+            return MISSING
+        values = list(args) + list(attributes.values())
+        if any(isinstance(value, Expression) for value in values):
+            return self.expression(self._bind(args, attributes))
+        if all(isinstance(value, (bool, int, float, complex)) for value in values):
+            return self.number(self._bind(args, attributes))
+        if self.kinds[0] == "b" and isinstance(args[0], bool):  # the condition is known: no tensor has to choose
+            return args[1] if args[0] else args[2]
+        if _tensor_operator is None:
+            raise TypeError(f"{self.name}: expected expressions or numbers, got {[type(value).__name__ for value in values]}")
+        return _tensor_operator(self.name)(*args, **attributes)
+
+    def expression(self, values):
+        """The formula with expressions for its parameters."""
+        compute = None
+        for name, kind in zip(self.inputs, self.kinds):
+            if kind != "b":
+                compute = promote(compute, getattr(values[name], "type", None))
+        if compute is None:  # only the condition is symbolic: where(c, 1, 0)
+            return self._formulas["f64"](*values.values())
+        if compute not in self._formulas:
+            if self.result != "float" or not is_integral(compute):
+                raise TypeError(f"{self.name}: not defined on {compute}")
+            compute = "f64"
+        typed = {name: cast(values[name], compute) if kind != "b" else values[name] for name, kind in zip(self.inputs, self.kinds)}
+        for attribute in self.attributes:
+            typed[attribute.name] = values[attribute.name]
+        return _call(self._formulas[compute], typed)
+
+    def number(self, values):
+        """The formula's value for Python numbers."""
+        compute = "b8"
+        for name, kind in zip(self.inputs, self.kinds):
+            value = values[name]
+            if kind != "b" and not isinstance(value, bool):
+                compute = promote(compute, "i64" if isinstance(value, int) else "c128" if isinstance(value, complex) else "f64")
+        if compute not in self._formulas and is_integral(compute):
+            compute = "f64"
+            values = {name: float(value) if name in self.inputs else value for name, value in values.items()}
+        return evaluate(self.forward(compute), values)
+
+    def gradients(self, grad, inputs, attributes=(), output=None):
+        """The gradient by each tensor input, from tensors, numbers or expressions; None where there is none.
+
+        `inputs` and `output` that were not kept are None; a gradient that would need them comes back as None too.
+        """
+        values = dict(zip(self.inputs, (MISSING if value is None else value for value in inputs)))
+        attributes = (math.nan if value is None else value for value in attributes)
+        values.update(zip((attribute.name for attribute in self.attributes), attributes))
+        values["output"] = MISSING if output is None else output
+        gradients = self._gradient(grad, values)
+        if not isinstance(grad, Expression):
+            gradients = (grad * g if isinstance(g, (int, float)) else g for g in gradients)  # a constant: mostly 0
+        return tuple(None if isinstance(g, Missing) else g for g in gradients)
+
+    # What the code printers read.
+
+    @property
+    def differentiable(self):
+        return self._gradient is not None
+
+    def result_type(self, compute):
+        return "b8" if self.result == "bool" else REAL_OF.get(compute, compute) if self.result == "real" else compute
+
+    def variables(self, compute):
+        """The parameters as symbolic values of a computation in `compute`."""
+        values = {name: variable(name, "b8" if kind == "b" else compute) for name, kind in zip(self.inputs, self.kinds)}
+        for attribute in self.attributes:
+            values[attribute.name] = variable(attribute.name, attribute.type_in(compute))
+        return values
+
+    def forward(self, compute):
+        """The formula as an expression of `variables(compute)`."""
+        return cast(_call(self._formulas[compute], self.variables(compute)), self.result_type(compute))
+
+    def backward(self, compute):
+        """The gradients as expressions, one an input, None where there is none; reads `grad` and maybe `output`."""
+        grad, output = (variable(name, self.result_type(compute)) for name in ("grad", "output"))
+        gradients = self._gradient(grad, {**self.variables(compute), "output": output})
+        assert len(gradients) == len(self.inputs), f"{self.name}: {len(gradients)} gradients for {len(self.inputs)} inputs"
+        return tuple(None if g is None else cast(g, compute) for g in gradients)
+
+    @property
+    def backward_types(self):
+        return tuple(type for type in self.types if self.differentiable and not is_integral(type))
+
+    def uses(self):
+        """For each input, the names of the inputs (and `output`) that its gradient reads, in any compute type."""
+        used = [set() for _ in self.inputs]
+        for compute in self.backward_types:
+            for names, gradient in zip(used, self.backward(compute)):
+                if gradient is not None:
+                    names.update(leaves(gradient) & {*self.inputs, "output"})
+        return [[name for name in (*self.inputs, "output") if name in names] for names in used]
+
+    def has_gradient(self):
+        if not self.backward_types:
+            return [False] * len(self.inputs)
+        return [gradient is not None for gradient in self.backward(self.backward_types[0])]
+
+    @property
+    def signature(self):
+        """As callers see it: "add(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor"."""
+        parts = [f"Tensor{'? ' if kind in 'lh' else ' '}{PUBLIC_NAMES.get(name, name)}{'=None' if kind in 'lh' else ''}"
+                 for name, kind in zip(self.inputs, self.kinds)]
+        for attribute in self.attributes:
+            if attribute.keyword_only and "*" not in parts:
+                parts.append("*")
+            default = "" if attribute.required else f"={attribute.default}"
+            parts.append(f"{attribute.kind} {attribute.name}{default}")
+        return f"{self.name}({', '.join(parts)}) -> Tensor"
+
+    def _bind(self, args, attributes):
+        names = self.inputs + [attribute.name for attribute in self.attributes]
+        values = {attribute.name: attribute.default for attribute in self.attributes}
+        values.update(zip(names, args))
+        values.update(attributes)
+        missing = dict(zip(self.inputs, ({"l": -math.inf, "h": math.inf}.get(kind) for kind in self.kinds)))
+        return {name: missing.get(name, math.nan) if values.get(name) is None else values[name] for name in names}
+
+
+def pointwise(formula=None, /, *, types="float", result=None, method=True, inplace=None, examples=(), aliases=""):
+    """Make an elementwise operator of a formula.
+
+    Args:
+        types: the kinds of number it is defined on, of bool, integer, float, complex, real, number, any.
+        result: "same" dtype as the promoted inputs, "float" (integers become the default dtype), "bool", or "real" (complex gives its
+            real dtype). By default "same" if there is an integer formula, else "float".
+        method, inplace: has the forms Tensor.name and Tensor.name_ (in place: as method unless said).
+        examples: tuples of arguments with the expected result last: documentation and test.
+        aliases: other names of the same operator.
+    """
+
+    def define(formula):
+        return Pointwise(formula, types, result, method, inplace, examples, aliases)
+
+    return define if formula is None else define(formula)
+
+
+def _as_tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _call(function, values):
+    return function(**{name: values[name] for name in inspect.signature(function).parameters})
+
+
+def _multiply(grad, local):
+    if isinstance(local, Missing):
+        return MISSING
+    local = conj(local)
+    return scale(grad, local) if isinstance(grad, Expression) else grad * local

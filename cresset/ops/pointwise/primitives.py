@@ -1,0 +1,255 @@
+"""The functions that every code printer knows by name: what formulas are built from, beside + - * / and comparisons.
+
+A primitive called with an Expression gives a node; called with numbers it gives the number that IEEE arithmetic gives (log(0) is -inf,
+not an exception). On the CPU a primitive is a function of native/base/vector_math.h or complex_math.h of the same name.
+"""
+
+import cmath
+import math
+
+from .expression import (REAL_OF, COMPLEX_OF, Expression, as_expression, cast, choose, common, is_complex, is_integral, literal,
+                         promote)
+
+INF, NAN = math.inf, math.nan
+
+registry = {}  # name -> Primitive
+
+
+class Primitive:
+    """A named function with a type rule (`result`: the argument type -> the result type) and a meaning for numbers."""
+
+    def __init__(self, name, number, result):
+        self.name, self.number, self.result = name, number, result
+        registry[name] = self
+
+    def __call__(self, *args):
+        if not any(isinstance(arg, Expression) for arg in args):
+            return self.number(*args)
+        args = common(*args)
+        type = None
+        for arg in args:
+            type = promote(type, arg.type)
+        args = [cast(arg, type) for arg in args]
+        return Expression(self.name, args, self.result(type))
+
+
+def same(type):
+    return type
+
+
+def real(type):
+    return REAL_OF.get(type, type)
+
+
+def boolean(type):
+    return "b8"
+
+
+def ieee(function, complex_function=None, poles={}):
+    """A function of Python's math module without its exceptions: the value at a pole from `poles`, else nan; overflow is inf."""
+
+    def value(*args):
+        if any(isinstance(arg, complex) for arg in args):
+            try:
+                return complex_function(*args)
+            except (ValueError, OverflowError, ZeroDivisionError):
+                return complex(NAN, NAN)
+        if args[0] in poles:
+            return poles[args[0]]
+        try:
+            return function(*args)
+        except OverflowError:
+            return INF
+        except ValueError:
+            return NAN
+
+    return value
+
+
+def _signed_overflow(function):
+    return lambda x: math.copysign(ieee(function)(abs(x)), x)
+
+
+def _rounding(function):
+    return lambda x: function(x) if math.isfinite(x) else x
+
+
+def _power(x, y):
+    if isinstance(x, complex) or isinstance(y, complex):
+        return x**y if x or not y else 0j
+    if isinstance(x, int) and isinstance(y, int):
+        if y >= 0:
+            return x**y
+        return (1 if y % 2 == 0 else x) if x in (1, -1) else 0
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        return -INF if x < 0 and y % 2 == 1 else INF
+    except ValueError:
+        return INF if x == 0 else NAN
+
+
+def _log1p_complex(z):
+    return cmath.log(1 + z)
+
+
+exp = Primitive("exp", ieee(math.exp, cmath.exp), same)
+exp2 = Primitive("exp2", ieee(lambda x: math.pow(2.0, x), lambda z: 2**z), same)
+expm1 = Primitive("expm1", ieee(math.expm1, lambda z: cmath.exp(z) - 1), same)
+log = Primitive("log", ieee(math.log, cmath.log, {0: -INF}), same)
+log2 = Primitive("log2", ieee(math.log2, lambda z: cmath.log(z) / math.log(2), {0: -INF}), same)
+log10 = Primitive("log10", ieee(math.log10, cmath.log10, {0: -INF}), same)
+log1p = Primitive("log1p", ieee(math.log1p, _log1p_complex, {-1: -INF}), same)
+sqrt = Primitive("sqrt", ieee(math.sqrt, cmath.sqrt), same)
+sin = Primitive("sin", ieee(math.sin, cmath.sin), same)
+cos = Primitive("cos", ieee(math.cos, cmath.cos), same)
+tan = Primitive("tan", ieee(math.tan, cmath.tan), same)
+asin = Primitive("asin", ieee(math.asin, cmath.asin), same)
+acos = Primitive("acos", ieee(math.acos, cmath.acos), same)
+atan = Primitive("atan", ieee(math.atan, cmath.atan), same)
+atan2 = Primitive("atan2", ieee(math.atan2), same)
+sinh = Primitive("sinh", lambda x: cmath.sinh(x) if isinstance(x, complex) else _signed_overflow(math.sinh)(x), same)
+cosh = Primitive("cosh", ieee(math.cosh, cmath.cosh), same)
+tanh = Primitive("tanh", ieee(math.tanh, cmath.tanh), same)
+asinh = Primitive("asinh", ieee(math.asinh, cmath.asinh), same)
+acosh = Primitive("acosh", ieee(math.acosh, cmath.acosh), same)
+atanh = Primitive("atanh", ieee(math.atanh, cmath.atanh, {1: INF, -1: -INF}), same)
+erf = Primitive("erf", ieee(math.erf), same)
+erfc = Primitive("erfc", ieee(math.erfc), same)
+lgamma = Primitive("lgamma", lambda x: INF if x <= 0 and x == math.floor(x) else ieee(math.lgamma)(x), same)
+hypot = Primitive("hypot", math.hypot, same)
+pow = Primitive("pow", _power, same)
+fmod = Primitive("fmod", lambda x, y: NAN if y == 0 else ieee(math.fmod)(x, y), same)
+floor = Primitive("floor", _rounding(math.floor), same)
+ceil = Primitive("ceil", _rounding(math.ceil), same)
+trunc = Primitive("trunc", _rounding(math.trunc), same)
+rint = Primitive("rint", _rounding(round), same)
+copysign = Primitive("copysign", math.copysign, same)
+nextafter = Primitive("nextafter", math.nextafter, same)
+signbit = Primitive("signbit", lambda x: math.copysign(1, x) < 0, boolean)
+# Integers: quotient towards zero and its remainder, 0 where the divisor is 0 (the caller has checked); greatest common divisor.
+quotient = Primitive("quotient", lambda x, y: int(x / y) if y else 0, same)
+modulo = Primitive("modulo", lambda x, y: int(math.fmod(x, y)) if y else 0, same)
+gcd = Primitive("gcd", math.gcd, same)
+# Bessel functions of the first and second kind.
+bessel_j0 = Primitive("bessel_j0", None, same)
+bessel_j1 = Primitive("bessel_j1", None, same)
+bessel_y0 = Primitive("bessel_y0", None, same)
+bessel_y1 = Primitive("bessel_y1", None, same)
+# Complex numbers in parts.
+_absolute = Primitive("abs", abs, real)
+_real_part = Primitive("real", lambda z: z.real, real)
+_imaginary_part = Primitive("imag", lambda z: z.imag, real)
+_conjugate = Primitive("conj", lambda z: z.conjugate(), same)
+_build = Primitive("complex", complex, lambda type: COMPLEX_OF[type])
+
+
+def absolute(x):
+    """|x|; the modulus of a complex number."""
+    return x if isinstance(x, Expression) and x.type in ("b8", "u64") else _absolute(x)
+
+
+def real_part(z):
+    return _real_part(z) if not isinstance(z, Expression) or is_complex(z.type) else z
+
+
+def imaginary_part(z):
+    return _imaginary_part(z) if not isinstance(z, Expression) or is_complex(z.type) else literal(0, z.type)
+
+
+def conjugate(z):
+    return _conjugate(z) if not isinstance(z, Expression) or is_complex(z.type) else z
+
+
+def make_complex(re, im):
+    return _build(re, im)
+
+
+def is_nan(x):
+    """True where x is not a number; never so for integers, and then it costs nothing."""
+    x = as_expression(x)
+    if x.op == "literal":
+        return literal(x.value != x.value, "b8")
+    return literal(False, "b8") if is_integral(x.type) else x != x
+
+
+def select(condition, a, b):
+    return choose(condition, a, b)
+
+
+def in_double(x):
+    """x with the accuracy of a double: for series whose rounding errors would show in single precision."""
+    return cast(x, "c128" if is_complex(x.type) else "f64")
+
+
+def in_type_of(value, x):
+    return cast(value, x.type)
+
+
+def literal_of(x, value):
+    """A number in the type of x."""
+    return literal(value, x.type)
+
+
+def _divide(a, b):
+    if isinstance(a, complex) or isinstance(b, complex):
+        return a / b if b else complex(NAN, NAN)
+    if b:
+        return a / b
+    return NAN if a == 0 or a != a else math.copysign(INF, a) * math.copysign(1, b)
+
+
+def _wrap(value, type):
+    """Integers stay in 64 bits, as in the machine."""
+    if type == "i64":
+        return (int(value) + 2**63) % 2**64 - 2**63
+    if type == "u64":
+        return int(value) % 2**64
+    return value
+
+
+def _convert(value, type):
+    if type == "b8":
+        return bool(value)
+    if is_integral(type):
+        return int(value)
+    return complex(value) if is_complex(type) else float(value)
+
+
+_numbers = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": _divide, "neg": lambda a: -a,
+    "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b,
+    "and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b,
+    "shl": lambda a, b: a << b if 0 <= b < 64 else 0, "shr": lambda a, b: a >> min(b, 63) if b >= 0 else a >> 63,
+}  # fmt: skip
+
+
+def evaluate(expression, values):
+    """The number an expression stands for; `values` has the variables by name."""
+    known = {}
+
+    def value_of(node):
+        if id(node) not in known:
+            known[id(node)] = compute(node)
+        return known[id(node)]
+
+    def compute(node):
+        if node.op == "literal":
+            return node.value
+        if node.op == "variable":
+            return values[node.value]
+        if node.op == "where":
+            condition, a, b = node.args
+            return value_of(a if value_of(condition) else b)
+        args = [value_of(arg) for arg in node.args]
+        if node.op == "cast":
+            return _convert(args[0], node.type)
+        if node.op == "not":
+            return not args[0] if node.type == "b8" else ~args[0]
+        function = _numbers.get(node.op) or registry[node.op].number
+        if function is None:
+            raise NotImplementedError(f"{node.op} has no value for Python numbers; it is a function of the C library")
+        return _wrap(function(*args), node.type)
+
+    return value_of(expression)

@@ -1,0 +1,528 @@
+// Elementary functions as inline code without branches, so that a plain loop around them vectorises.
+//
+// Single precision: at most 2 units in the last place, right at 0, infinities, nan, denormals and on overflow. No fused multiply-add is
+// used and contraction is off, so every instruction-set level gives the same bits. A function that is easier in double precision is
+// computed there. Double precision: exp, log, tanh and a few more are inline; the rest call the C library (generate.py knows which).
+// Everything is `static` and always inlined: code for one instruction set must never be shared with a file compiled for another.
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#define CRESSET_INLINE static inline __attribute__((always_inline))
+
+namespace cresset::math {
+
+// ---- bits and exponents ---------------------------------------------------------------------------------------------------------
+
+CRESSET_INLINE uint32_t bits(float x) { return __builtin_bit_cast(uint32_t, x); }
+CRESSET_INLINE uint64_t bits(double x) { return __builtin_bit_cast(uint64_t, x); }
+CRESSET_INLINE float from_bits(uint32_t b) { return __builtin_bit_cast(float, b); }
+CRESSET_INLINE double from_bits(uint64_t b) { return __builtin_bit_cast(double, b); }
+
+// Adding 1.5 * 2^23 (or 2^52) to a number rounds it to a whole number, which then stands in the low bits of the sum.
+inline constexpr float kRound32 = 12582912.0f;
+inline constexpr double kRound64 = 6755399441055744.0;
+
+// 2^n for a whole number n given as a float, -126 <= n <= 127.
+CRESSET_INLINE float power_of_two(float n) { return from_bits(bits(n + (kRound32 + 127.0f)) << 23); }
+CRESSET_INLINE double power_of_two(double n) { return from_bits(bits(n + (kRound64 + 1023.0)) << 52); }
+
+// x * 2^n for whole n: in two steps, so that results below the normal numbers and above the largest come out right.
+CRESSET_INLINE float scale_by_power(float x, float n) {
+  const float half = (n * 0.5f + kRound32) - kRound32;
+  return x * power_of_two(half) * power_of_two(n - half);
+}
+CRESSET_INLINE double scale_by_power(double x, double n) {
+  const double half = (n * 0.5 + kRound64) - kRound64;
+  return x * power_of_two(half) * power_of_two(n - half);
+}
+
+CRESSET_INLINE float abs(float x) { return __builtin_fabsf(x); }
+CRESSET_INLINE double abs(double x) { return __builtin_fabs(x); }
+CRESSET_INLINE int64_t abs(int64_t x) { return x < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(x)) : x; }
+CRESSET_INLINE float copysign(float x, float y) { return __builtin_copysignf(x, y); }
+CRESSET_INLINE double copysign(double x, double y) { return __builtin_copysign(x, y); }
+CRESSET_INLINE bool signbit(float x) { return bits(x) >> 31 != 0; }
+CRESSET_INLINE bool signbit(double x) { return bits(x) >> 63 != 0; }
+CRESSET_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
+CRESSET_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
+
+// ---- rounding -------------------------------------------------------------------------------------------------------------------
+
+// The nearest whole number, halves to even: every number of size 2^23 (2^52) or more is whole already.
+CRESSET_INLINE float rint(float x) {
+  const float whole = copysign((abs(x) + 8388608.0f) - 8388608.0f, x);
+  return abs(x) < 8388608.0f ? whole : x;
+}
+CRESSET_INLINE double rint(double x) {
+  const double whole = copysign((abs(x) + 4503599627370496.0) - 4503599627370496.0, x);
+  return abs(x) < 4503599627370496.0 ? whole : x;
+}
+CRESSET_INLINE float floor(float x) {
+  const float whole = rint(x);
+  return copysign(whole > x ? whole - 1.0f : whole, x);
+}
+CRESSET_INLINE double floor(double x) {
+  const double whole = rint(x);
+  return copysign(whole > x ? whole - 1.0 : whole, x);
+}
+CRESSET_INLINE float ceil(float x) {
+  const float whole = rint(x);
+  return copysign(whole < x ? whole + 1.0f : whole, x);
+}
+CRESSET_INLINE double ceil(double x) {
+  const double whole = rint(x);
+  return copysign(whole < x ? whole + 1.0 : whole, x);
+}
+CRESSET_INLINE float trunc(float x) { return copysign(floor(abs(x)), x); }
+CRESSET_INLINE double trunc(double x) { return copysign(floor(abs(x)), x); }
+
+// ---- polynomials: c0 + c1 x + c2 x^2 + ... ----------------------------------------------------------------------------------------
+
+template <typename T>
+CRESSET_INLINE T polynomial(T, T c0) {
+  return c0;
+}
+template <typename T, typename... More>
+CRESSET_INLINE T polynomial(T x, T c0, T c1, More... more) {
+  return c0 + x * polynomial(x, c1, more...);
+}
+
+// ---- exponentials ---------------------------------------------------------------------------------------------------------------
+
+// x = n ln 2 + r with |r| <= ln(2) / 2; n ln 2 is subtracted in two parts, of which the first product is exact.
+struct Reduced32 {
+  float n, r;
+};
+CRESSET_INLINE Reduced32 reduce_by_ln2(float x) {
+  const float n = (x * 1.44269504f + kRound32) - kRound32;
+  return {n, (x - n * 0.693359375f) - n * -2.12194440e-4f};
+}
+struct Reduced64 {
+  double n, r;
+};
+CRESSET_INLINE Reduced64 reduce_by_ln2(double x) {
+  const double n = (x * 1.4426950408889634 + kRound64) - kRound64;
+  return {n, (x - n * 0.6931471803691238) - n * 1.9082149292705877e-10};
+}
+
+// (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2
+CRESSET_INLINE float exp_tail(float r) {
+  return polynomial(r, 0.499999934f, 0.166665204f, 0.0416683893f, 0.00836874583f, 0.00138146205f);
+}
+CRESSET_INLINE double exp_tail(double r) {
+  return polynomial(r, 0.5000000000000010651, 0.1666666666666640993, 0.04166666666652978020, 0.008333333333495512952,
+                    0.001388888894375726094, 0.0001984126950531575232, 2.480149294597547979e-5, 2.755758675242567968e-6,
+                    2.763030906943137646e-7, 2.500014639539292172e-8);
+}
+// The same to 10 digits: enough for a result in single precision.
+CRESSET_INLINE double exp_tail_short(double r) {
+  return polynomial(r, 0.499999998784044637, 0.166666659519330425, 0.0416668066956491525, 0.00833424913365932343,
+                    0.00138777917813850697, 0.000182926424310094492);
+}
+
+CRESSET_INLINE float exp(float x) {
+  x = x < -104.0f ? -104.0f : x;
+  x = x > 89.0f ? 89.0f : x;
+  const auto [n, r] = reduce_by_ln2(x);
+  return scale_by_power(1.0f + (r + r * r * exp_tail(r)), n);
+}
+CRESSET_INLINE double exp(double x) {
+  x = x < -746.0 ? -746.0 : x;
+  x = x > 710.0 ? 710.0 : x;
+  const auto [n, r] = reduce_by_ln2(x);
+  return scale_by_power(1.0 + (r + r * r * exp_tail(r)), n);
+}
+
+// exp(x) for |x| < 700 to 10 digits.
+CRESSET_INLINE double exp_short(double x) {
+  const auto [n, r] = reduce_by_ln2(x);
+  return (1.0 + (r + r * r * exp_tail_short(r))) * power_of_two(n);
+}
+
+CRESSET_INLINE float exp2(float x) {
+  x = x < -151.0f ? -151.0f : x;
+  x = x > 129.0f ? 129.0f : x;
+  const float n = (x + kRound32) - kRound32;
+  const float r = (x - n) * 0.693147181f;
+  return scale_by_power(1.0f + (r + r * r * exp_tail(r)), n);
+}
+CRESSET_INLINE double exp2(double x) { return ::exp2(x); }
+
+// exp(x) - 1 = 2^n (exp(r) - 1 + (1 - 2^-n)): nothing cancels when n is 0.
+CRESSET_INLINE float expm1(float x) {
+  const float clamped_below = x < -20.0f ? -20.0f : x;
+  const float clamped = clamped_below > 89.0f ? 89.0f : clamped_below;
+  const auto [n, r] = reduce_by_ln2(clamped);
+  const float tail = r + r * r * exp_tail(r);
+  const float inverse = power_of_two(-(n > 30.0f ? 30.0f : n));
+  const float result = scale_by_power(tail + (1.0f - inverse), n);
+  return x == 0.0f ? x : result;
+}
+CRESSET_INLINE double expm1(double x) {
+  const double clamped_below = x < -50.0 ? -50.0 : x;
+  const double clamped = clamped_below > 710.0 ? 710.0 : clamped_below;
+  const auto [n, r] = reduce_by_ln2(clamped);
+  const double tail = r + r * r * exp_tail(r);
+  const double inverse = power_of_two(-(n > 60.0 ? 60.0 : n));
+  const double result = scale_by_power(tail + (1.0 - inverse), n);
+  return x == 0.0 ? x : result;
+}
+
+// ---- logarithms -----------------------------------------------------------------------------------------------------------------
+
+// x = m 2^e with sqrt(1/2) <= m < sqrt(2), for positive finite x.
+struct Split32 {
+  float m, e;
+};
+CRESSET_INLINE Split32 split(float x) {
+  const bool small = x < 1.17549435e-38f;  // below the normal numbers: shift up first
+  const float scaled = small ? x * 8388608.0f : x;
+  const int32_t offset = static_cast<int32_t>(bits(scaled) - 0x3f3504f3u);
+  const int32_t e = offset >> 23;
+  return {from_bits(bits(scaled) - (static_cast<uint32_t>(e) << 23)), static_cast<float>(e) - (small ? 23.0f : 0.0f)};
+}
+inline constexpr uint64_t kSqrtHalf64 = 0x3fe6a09e667f3bcd, kExponentBias = 2048;
+struct Split64 {
+  double m, e;
+};
+CRESSET_INLINE Split64 split(double x) {
+  const bool small = x < 2.2250738585072014e-308;
+  const double scaled = small ? x * 4503599627370496.0 : x;
+  // The exponent, kept positive by a bias, becomes a double by way of the low bits of 2^52.
+  const uint64_t biased = (bits(scaled) - kSqrtHalf64 + (kExponentBias << 52)) >> 52;
+  const double e = from_bits(biased | bits(4503599627370496.0)) - (4503599627370496.0 + 2048.0);
+  return {from_bits(bits(scaled) - ((biased - kExponentBias) << 52)), e - (small ? 52.0 : 0.0)};
+}
+
+// log(1 + f) for sqrt(1/2) <= 1 + f < sqrt(2) is f - log_tail(f)
+CRESSET_INLINE float log_tail(float f) {
+  const float p = polynomial(f, 0.333333316f, -0.250008228f, 0.200012338f, -0.166232975f, 0.142015503f, -0.131605884f,
+                             0.127633316f, -0.0763563563f);
+  return f * f * (0.5f - f * p);
+}
+// log(1 + f) with s = f / (2 + f) is 2 s + s^3 R(s^2) = f - s (f - s^2 R).
+CRESSET_INLINE double log_tail(double f) {
+  const double s = f / (2.0 + f), z = s * s;
+  const double r = polynomial(z, 0.6666666666666734633, 0.3999999999941281002, 0.2857142874288645439, 0.2222219851393471524,
+                              0.1818356780356478156, 0.1531395185285092079, 0.1479703059569367462);
+  return s * (f - z * r);
+}
+
+template <typename T>
+CRESSET_INLINE T log_at_edges(T x, T result) {
+  const T infinity = static_cast<T>(INFINITY), nan = static_cast<T>(NAN);
+  const T positive = x < infinity ? result : x;  // infinity and nan stay
+  const T zero = x == T(0) ? -infinity : nan;
+  return x <= T(0) ? zero : positive;
+}
+
+CRESSET_INLINE float log(float x) {
+  const auto [m, e] = split(x);
+  const float f = m - 1.0f;
+  return log_at_edges(x, e * 0.693359375f + (f - (log_tail(f) - e * -2.12194440e-4f)));
+}
+CRESSET_INLINE double log(double x) {
+  const auto [m, e] = split(x);
+  const double f = m - 1.0;
+  return log_at_edges(x, e * 0.6931471803691238 + (f - (log_tail(f) - e * 1.9082149292705877e-10)));
+}
+
+// log(x) for positive normal x to 10 digits.
+CRESSET_INLINE double log_short(double x) {
+  const uint64_t biased = (bits(x) - kSqrtHalf64 + (kExponentBias << 52)) >> 52;
+  const double e = from_bits(biased | bits(4503599627370496.0)) - (4503599627370496.0 + 2048.0);
+  const double f = from_bits(bits(x) - ((biased - kExponentBias) << 52)) - 1.0;
+  const double s = f / (2.0 + f), z = s * s;
+  const double r = polynomial(z, 0.6666666564452443060, 0.4000033555468469371, 0.2853727714689954970, 0.2358288440598109056);
+  return e * 0.6931471805599453 + (f - s * (f - z * r));
+}
+
+CRESSET_INLINE float log2(float x) {
+  const auto [m, e] = split(x);
+  const float f = m - 1.0f;
+  // log2(e) is 1 + 0.44269504: the whole part of the product costs no rounding.
+  const float tail = log_tail(f), rest = (f - tail) * 0.44269504f - tail;
+  return log_at_edges(x, e + (f + rest));
+}
+CRESSET_INLINE double log2(double x) { return ::log2(x); }
+
+CRESSET_INLINE float log10(float x) {
+  const auto [m, e] = split(x);
+  const float f = m - 1.0f;
+  // log10(2) in two parts; log10(e) likewise, so that the product with f keeps its digits.
+  const float tail = log_tail(f);
+  const float natural = f - tail;
+  return log_at_edges(x, e * 0.301025391f + (natural * 0.434294482f + e * 4.60503907e-6f));
+}
+CRESSET_INLINE double log10(double x) { return ::log10(x); }
+
+CRESSET_INLINE float log1p(float x) {
+  const float u = 1.0f + x;
+  const auto [m, e] = split(u);
+  // f = (1 + x) 2^-e - 1, from x itself so that nothing of a small x is lost; beside a large x the 1 does not count.
+  const float inverse = power_of_two(e > 100.0f ? -100.0f : -e);
+  const float small = x * inverse + (inverse - 1.0f);
+  const float f = u > 16777216.0f ? m - 1.0f : small;
+  const float result = e * 0.693359375f + (f - (log_tail(f) - e * -2.12194440e-4f));
+  return x == 0.0f ? x : log_at_edges(u, result);
+}
+CRESSET_INLINE double log1p(double x) {
+  const double u = 1.0 + x;
+  const auto [m, e] = split(u);
+  const double inverse = power_of_two(e > 100.0 ? -100.0 : -e);
+  const double small = x * inverse + (inverse - 1.0);
+  const double f = u > 9007199254740992.0 ? m - 1.0 : small;
+  const double result = e * 0.6931471803691238 + (f - (log_tail(f) - e * 1.9082149292705877e-10));
+  return x == 0.0 ? x : log_at_edges(u, result);
+}
+
+// ---- powers ---------------------------------------------------------------------------------------------------------------------
+
+// x^y: |x|^y in double precision, then the sign for a negative x, which needs a whole y.
+CRESSET_INLINE float pow(float x, float y) {
+  const double size = abs(static_cast<double>(x));
+  const double exponent = static_cast<double>(y) * log_short(size);
+  const double below = exponent < -150.0 ? -150.0 : exponent;
+  const double clamped = below > 150.0 ? 150.0 : below;
+  const float plain = static_cast<float>(exp_short(clamped));
+  // 0 and infinity have no logarithm: their powers are 0 or infinity by the sign of y.
+  const float high = static_cast<float>(INFINITY);
+  const float at_zero = y > 0.0f ? 0.0f : high, at_infinity = y > 0.0f ? high : 0.0f;
+  const float edge = x == 0.0f ? at_zero : at_infinity;
+  const bool is_edge = (x == 0.0f) | (abs(x) == high);
+  // An infinite y: 1 stays 1, the rest goes to 0 or infinity.
+  const float grown = (abs(x) > 1.0f) == (y > 0.0f) ? high : 0.0f;
+  const float far = abs(x) == 1.0f ? 1.0f : grown;
+  const float finite = is_edge ? edge : plain;
+  const float unsigned_result = abs(y) == high ? far : finite;
+  const float whole = rint(y);
+  const bool is_whole = (whole == y) & (abs(y) < high);
+  const float half = rint(y * 0.5f);
+  const bool is_odd = is_whole & (half * 2.0f != y) & (abs(y) < 16777216.0f);
+  const bool negative = signbit(x);
+  const float signed_result = is_odd & negative ? -unsigned_result : unsigned_result;
+  const bool invalid = (x < 0.0f) & (x > -high) & !is_whole & (abs(y) < high);
+  const float real = invalid ? static_cast<float>(NAN) : signed_result;
+  const float with_nan = (x != x) | (y != y) ? x + y : real;
+  return (y == 0.0f) | (x == 1.0f) ? 1.0f : with_nan;
+}
+CRESSET_INLINE double pow(double x, double y) { return ::pow(x, y); }
+
+// ---- circular functions -----------------------------------------------------------------------------------------------------------
+
+// The angle at which the quick reduction ends: up to there a multiple of pi/2 in two parts is exact enough.
+inline constexpr float kLargestQuickAngle = 1.0e6f;
+CRESSET_INLINE bool is_large_angle(float x) { return !(abs(x) <= kLargestQuickAngle); }
+
+// x = n pi/2 + r with |r| <= pi/4, in double precision.
+CRESSET_INLINE Reduced64 reduce_by_half_pi(float x) {
+  const double wide = x;
+  const double n = (wide * 0.6366197723675814 + kRound64) - kRound64;
+  return {n, (wide - n * 1.57079632673412561417) - n * 6.07710050650619224932e-11};
+}
+
+// sin and cos of |r| <= pi/4
+CRESSET_INLINE float sin_kernel(float r) {
+  const float z = r * r;
+  return r + r * z * polynomial(z, -0.166666549f, 0.00833217354f, -0.000195166556f);
+}
+CRESSET_INLINE float cos_kernel(float r) {
+  const float z = r * r;
+  return 1.0f - (z * 0.5f - z * z * polynomial(z, 0.0416666456f, -0.00138873099f, 2.44324174e-5f));
+}
+
+// The sine of r moved by a number of quarter turns.
+CRESSET_INLINE float sin_of_quarters(float r, uint32_t quarters) {
+  const float s = sin_kernel(r), c = cos_kernel(r);
+  const float value = (quarters & 1u) != 0u ? c : s;
+  return from_bits(bits(value) ^ (quarters & 2u) << 30);
+}
+
+// Without branches, for angles up to kLargestQuickAngle; nan and infinity give nan. sin, cos and tan below are for every angle.
+namespace quick {
+
+CRESSET_INLINE float sin(float x) {
+  const auto [n, r] = reduce_by_half_pi(x);
+  const float result = sin_of_quarters(static_cast<float>(r), static_cast<uint32_t>(bits(n + kRound64)));
+  return x == 0.0f ? x : result;
+}
+CRESSET_INLINE float cos(float x) {
+  const auto [n, r] = reduce_by_half_pi(x);
+  return sin_of_quarters(static_cast<float>(r), static_cast<uint32_t>(bits(n + (kRound64 + 1.0))));
+}
+CRESSET_INLINE float tan(float x) {
+  const auto [n, r] = reduce_by_half_pi(x);
+  const double z = r * r;
+  const double s = r + r * z * polynomial(z, -0.16666666641427847, 0.00833332936226539789, -0.000198393271143372589,
+                                          2.71823700763253421e-6);
+  const double c = 1.0 - (z * 0.5 - z * z * polynomial(z, 0.0416666666190864655, -0.0013888883466084006,
+                                                       2.47994513362798672e-5, -2.72050333306564116e-7));
+  const bool odd = (bits(n + kRound64) & 1u) != 0u;
+  const double above = odd ? -c : s, below = odd ? s : c;
+  const float result = static_cast<float>(above / below);
+  return x == 0.0f ? x : result;
+}
+
+}  // namespace quick
+
+CRESSET_INLINE float sin(float x) { return is_large_angle(x) ? static_cast<float>(::sin(static_cast<double>(x))) : quick::sin(x); }
+CRESSET_INLINE float cos(float x) { return is_large_angle(x) ? static_cast<float>(::cos(static_cast<double>(x))) : quick::cos(x); }
+CRESSET_INLINE float tan(float x) { return is_large_angle(x) ? static_cast<float>(::tan(static_cast<double>(x))) : quick::tan(x); }
+CRESSET_INLINE double sin(double x) { return ::sin(x); }
+CRESSET_INLINE double cos(double x) { return ::cos(x); }
+CRESSET_INLINE double tan(double x) { return ::tan(x); }
+
+// asin of 0 <= x <= 1/2
+CRESSET_INLINE float asin_kernel(float x) {
+  const float z = x * x;
+  return x + x * z * polynomial(z, 0.166667527f, 0.0749528917f, 0.0454715447f, 0.0241732501f, 0.0421777469f);
+}
+// Above 1/2: asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)).
+CRESSET_INLINE float asin(float x) {
+  const float size = abs(x);
+  const bool outer = size > 0.5f;
+  const float root = sqrt((1.0f - size) * 0.5f);
+  const float a = asin_kernel(outer ? root : size);
+  const float far = 1.57079637f - (2.0f * a - -4.37113883e-8f);
+  return copysign(outer ? far : a, x);
+}
+CRESSET_INLINE float acos(float x) {
+  const float size = abs(x);
+  const bool outer = size > 0.5f;
+  const float root = sqrt((1.0f - size) * 0.5f);
+  const float a = asin_kernel(outer ? root : size);
+  const float inner = 1.57079637f - (copysign(a, x) - -4.37113883e-8f);
+  const float left = 3.14159274f - (2.0f * a - -8.74227766e-8f), right = 2.0f * a;
+  const float edge = x < 0.0f ? left : right;
+  return outer ? edge : inner;
+}
+CRESSET_INLINE double asin(double x) { return ::asin(x); }
+CRESSET_INLINE double acos(double x) { return ::acos(x); }
+
+// atan of 0 <= x <= 1
+CRESSET_INLINE float atan_kernel(float x) {
+  const float z = x * x;
+  return x + x * z * polynomial(z, -0.333332991f, 0.199985483f, -0.142642421f, 0.109521876f, -0.0840345471f, 0.0579576584f,
+                                -0.0311779028f, 0.0109146331f, -0.00179362722f);
+}
+CRESSET_INLINE float atan(float x) {
+  const float size = abs(x);
+  const bool outer = size > 1.0f;
+  const float a = atan_kernel(outer ? 1.0f / size : size);
+  const float far = 1.57079637f - (a - -4.37113883e-8f);
+  return copysign(outer ? far : a, x);
+}
+CRESSET_INLINE double atan(double x) { return ::atan(x); }
+
+// The angle of the point (x, y).
+CRESSET_INLINE float atan2(float y, float x) {
+  const float width = abs(x), height = abs(y);
+  const bool steep = height > width;
+  const float high = steep ? height : width, low = steep ? width : height;
+  const float ratio = high == low ? 1.0f : low / high;
+  const float a = atan_kernel(high == 0.0f ? 0.0f : ratio);
+  const float up = 1.57079637f - (a - -4.37113883e-8f);
+  const float quarter = steep ? up : a;
+  const float back = 3.14159274f - (quarter - -8.74227766e-8f);
+  const float half = signbit(x) ? back : quarter;
+  return (x != x) | (y != y) ? x + y : copysign(half, y);
+}
+CRESSET_INLINE double atan2(double y, double x) { return ::atan2(y, x); }
+
+// ---- hyperbolic functions -----------------------------------------------------------------------------------------------------------
+
+CRESSET_INLINE float tanh(float x) {
+  const float size = abs(x);
+  const float z = x * x;
+  const float near = x + x * z * polynomial(z, -0.333332812f, 0.133314205f, -0.0537378093f, 0.0206325809f, -0.00569742051f);
+  // 1 - 2 / (exp(2 |x|) + 1); beyond 10 it is 1. No scaling in two steps is needed here.
+  const float clamped = size > 10.0f ? 10.0f : size;
+  const auto [n, r] = reduce_by_ln2(2.0f * clamped);
+  const float e = (1.0f + (r + r * r * exp_tail(r))) * power_of_two(n);
+  const float far = copysign(1.0f - 2.0f / (e + 1.0f), x);
+  return size < 0.625f ? near : far;
+}
+// expm1(2 |x|) / (expm1(2 |x|) + 2)
+CRESSET_INLINE double tanh(double x) {
+  const double size = abs(x);
+  const double clamped = size > 22.0 ? 22.0 : size;
+  const double e = expm1(2.0 * clamped);
+  return copysign(size < 1e-200 ? size : e / (e + 2.0), x);
+}
+
+CRESSET_INLINE float sinh(float x) {
+  const double size = abs(static_cast<double>(x));
+  const double e = exp_short(size > 100.0 ? 100.0 : size);
+  const double far = 0.5 * (e - 1.0 / e);
+  const double z = size * size;
+  const double near = size + size * z * polynomial(z, 1.0 / 6, 1.0 / 120, 1.0 / 5040, 1.0 / 362880);
+  return copysign(static_cast<float>(size < 0.5 ? near : far), x);
+}
+CRESSET_INLINE double sinh(double x) { return ::sinh(x); }
+CRESSET_INLINE float cosh(float x) {
+  const double size = abs(static_cast<double>(x));
+  const double e = exp_short(size > 100.0 ? 100.0 : size);
+  return static_cast<float>(0.5 * (e + 1.0 / e));
+}
+CRESSET_INLINE double cosh(double x) { return ::cosh(x); }
+
+CRESSET_INLINE float asinh(float x) {
+  const double size = abs(static_cast<double>(x));
+  const double far = log_short(size + sqrt(size * size + 1.0));
+  const double near = size - size * size * size * (1.0 / 6);
+  const float result = static_cast<float>(size < 1e-3 ? near : far);
+  return copysign(abs(x) < static_cast<float>(INFINITY) ? result : abs(x), x);
+}
+CRESSET_INLINE double asinh(double x) { return ::asinh(x); }
+CRESSET_INLINE float acosh(float x) {
+  const double wide = x;
+  const float result = static_cast<float>(log_short(wide + sqrt(wide * wide - 1.0)));
+  const float inside = x < static_cast<float>(INFINITY) ? result : x;
+  return x < 1.0f ? static_cast<float>(NAN) : inside;
+}
+CRESSET_INLINE double acosh(double x) { return ::acosh(x); }
+CRESSET_INLINE float atanh(float x) {
+  const double size = abs(static_cast<double>(x));
+  const double far = 0.5 * log_short((1.0 + size) / (1.0 - size));
+  const double near = size + size * size * size * (1.0 / 3);
+  const float inside = static_cast<float>(size < 1e-3 ? near : far);
+  const float edge = size == 1.0 ? static_cast<float>(INFINITY) : static_cast<float>(NAN);
+  return copysign(size < 1.0 ? inside : edge, x);
+}
+CRESSET_INLINE double atanh(double x) { return ::atanh(x); }
+
+// ---- error function -----------------------------------------------------------------------------------------------------------------
+
+CRESSET_INLINE float erf(float x) {
+  const float size = abs(x);
+  const float z = x * x;
+  const float near = x * polynomial(z, 1.12837917f, -0.376126332f, 0.112836872f, -0.0268589414f, 0.00519990630f,
+                                    -0.000813000850f, 8.31675817e-5f);
+  // 1 - exp(log(erfc(x))), where the logarithm is a polynomial; beyond 4 it is 1.
+  const float clamped = size > 4.0f ? 4.0f : size;
+  const float t = -polynomial(clamped, 0.000207013348f, 1.12762738f, 0.637265793f, 0.103856335f, -0.0221897553f,
+                              0.00303368634f, -0.000194946056f);
+  const auto [n, r] = reduce_by_ln2(t);
+  const float far = 1.0f - (1.0f + (r + r * r * exp_tail(r))) * power_of_two(n);
+  return size < 0.925f ? near : copysign(far, x);
+}
+CRESSET_INLINE double erf(double x) { return ::erf(x); }
+CRESSET_INLINE double erfc(double x) { return ::erfc(x); }
+CRESSET_INLINE float erfc(float x) { return static_cast<float>(::erfc(static_cast<double>(x))); }
+
+// ---- the rest -------------------------------------------------------------------------------------------------------------------------
+
+CRESSET_INLINE float hypot(float x, float y) {
+  const double a = x, b = y;
+  const float result = static_cast<float>(sqrt(a * a + b * b));
+  const float infinity = static_cast<float>(INFINITY);
+  return (abs(x) == infinity) | (abs(y) == infinity) ? infinity : result;
+}
+CRESSET_INLINE double hypot(double x, double y) { return ::hypot(x, y); }
+CRESSET_INLINE float fmod(float x, float y) { return ::fmodf(x, y); }
+CRESSET_INLINE double fmod(double x, double y) { return ::fmod(x, y); }
+CRESSET_INLINE float nextafter(float x, float y) { return ::nextafterf(x, y); }
+CRESSET_INLINE double nextafter(double x, double y) { return ::nextafter(x, y); }
+
+}  // namespace cresset::math
