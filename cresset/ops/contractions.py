@@ -18,8 +18,8 @@ def einsum(*args):
     """Sums of products of elements, written with Einstein's convention.
 
     Every dimension gets a letter. Equal letters run together; a letter that is not in the output is summed over;
-    `...` stands for the dimensions without a letter, which broadcast. Without `->` the output has the ellipsis, then the
-    letters that occur once, sorted (capitals first).
+    `...` stands for the dimensions without a letter, which broadcast. Without `->` the output has the ellipsis, then
+    the letters that occur once, sorted (capitals first).
 
     Called as `einsum(equation, *operands)`, or with lists of numbers below 52 instead of letters, as
     `einsum(operand, subscripts, operand, subscripts, ..., [output subscripts])`.
@@ -81,10 +81,12 @@ def _labels(equation, ndims):
     for position, (term, ndim) in enumerate(zip(terms, ndims)):
         spare = ndim - sum(label != _ELLIPSIS for label in term)
         if spare < 0 or (spare and _ELLIPSIS not in term):
+            fault, reason = "does not match", " and no ellipsis was given"
+            if _ELLIPSIS in term:
+                fault, reason = "is more than", ""
             raise RuntimeError(
-                f"einsum(): the number of subscripts in the equation ({ndim - spare}) "
-                f"{'does not match' if _ELLIPSIS not in term else 'is more than'} the number of dimensions ({ndim}) for "
-                f"operand {position}{'' if _ELLIPSIS in term else ' and no ellipsis was given'}"
+                f"einsum(): the number of subscripts in the equation ({ndim - spare}) {fault} "
+                f"the number of dimensions ({ndim}) for operand {position}{reason}"
             )
         widest = max(widest, spare)
         inputs.append(_fill_ellipsis(term, spare))
@@ -427,9 +429,7 @@ def _cheapest_splits(sizes):
             last = first + length
             cost[first, last], split[first, last] = min(
                 (
-                    cost[first, middle]
-                    + cost[middle + 1, last]
-                    + sizes[first] * sizes[middle + 1] * sizes[last + 1],
+                    cost[first, middle] + cost[middle + 1, last] + sizes[first] * sizes[middle + 1] * sizes[last + 1],
                     middle,
                 )
                 for middle in range(first, last)
@@ -466,9 +466,7 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
             f"addmv: input tensors must have the same dtype, but got {input.dtype}, {mat.dtype}, and {vec.dtype}"
         )
     if mat.ndim != 2 or vec.ndim != 1 or input.ndim > 1:
-        raise RuntimeError(
-            f"addmv: vector + matrix @ vector expected, got {input.ndim}D, {mat.ndim}D, {vec.ndim}D"
-        )
+        raise RuntimeError(f"addmv: vector + matrix @ vector expected, got {input.ndim}D, {mat.ndim}D, {vec.ndim}D")
     if mat.size(1) != vec.size(0) or (input.ndim and input.size(0) not in (1, mat.size(0))):
         raise RuntimeError(
             f"addmv: size mismatch, got input {tuple(input.shape)}, mat {tuple(mat.shape)}, vec {tuple(vec.shape)}"

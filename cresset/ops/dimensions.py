@@ -44,3 +44,10 @@ def sequence(tensors, who):
     if not tensors:
         raise RuntimeError(f"{who}: expects a non-empty TensorList")
     return tensors
+
+
+def check_tensors(who, **arguments):
+    """Raise unless all arguments, given by name, are tensors: something with a dtype and dimensions."""
+    for name, value in arguments.items():
+        if not hasattr(value, "ndim"):
+            raise TypeError(f"{who}(): argument '{name}' must be Tensor, not {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""Shapes anew: flattening, moving and turning dimensions, broadcasting, repeating. Views wherever PyTorch gives views."""
+"""Shapes anew: flattening, moving and turning dimensions, broadcasting, repeating; views wherever PyTorch has views."""
 
 import math
 

@@ -1,0 +1,345 @@
+"""Statistics: quantiles, covariance, moments, extremes, and sums that pass over nan. Histograms are in `histograms.py`,
+distances in `distances.py`, finite differences in `differences.py`."""
+
+import cresset
+
+from . import return_types
+from .dimensions import wrap_dim
+from .registry import function
+
+
+def _all_dims(dim):
+    """Does `dim` stand for all dimensions? An empty list does."""
+    return dim is None or dim == () or dim == []
+
+
+# --- quantiles ---
+
+
+@function(method=True, out=True)
+def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
+    """The values below which a fraction `q` of the elements lies.
+
+    Args:
+        q: a number or a vector of numbers in [0, 1]; a vector puts a dimension in front of the result.
+        dim: the dimension to reduce; None reduces all.
+        interpolation: between the two nearest elements: "linear", "lower", "higher", "midpoint" or "nearest".
+
+    A slice with a nan gives nan.
+
+    >>> cresset.quantile(cresset.tensor([1.0, 2.0, 3.0, 4.0]), 0.5)
+    tensor(2.5000)
+    """
+    return _quantile("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
+
+
+@function(method=True, out=True)
+def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
+    """`quantile` of the elements that are not nan.
+
+    >>> cresset.nanquantile(cresset.tensor([1.0, 2.0, float("nan")]), 0.5)
+    tensor(1.5000)
+    """
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, skip_nan=True)
+
+
+def _quantile(who, input, q, dim, keepdim, interpolation, skip_nan):
+    if input.dtype not in (cresset.float32, cresset.float64):
+        raise RuntimeError(f"{who}() input tensor must be either float or double dtype, got {input.dtype}")
+    if not isinstance(q, cresset.Tensor):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{who}() q must be in the range [0, 1] but got {q}")
+        q = input.new_full((), q)
+    elif q.ndim > 1:
+        raise RuntimeError(f"{who}() q must be a scalar or 1D tensor, got {q.ndim}D")
+    elif q.dtype != input.dtype:
+        raise RuntimeError(f"{who}() q tensor must be same dtype as the input tensor: {q.dtype} and {input.dtype}")
+    elif not ((q >= 0) & (q <= 1)).all():
+        raise RuntimeError(f"{who}() q values must be in the range [0, 1]")
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise RuntimeError(
+            f"{who}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
+    if input.numel() == 0:
+        raise RuntimeError(f"{who}() input tensor must be non-empty, got shape {list(input.shape)}")
+    ndim = input.ndim
+    if dim is None:
+        rows, kept = input.reshape(-1), (1,) * ndim
+    else:
+        dim = wrap_dim(dim, ndim, who)
+        rows = input.movedim(dim, -1) if ndim else input.reshape(1)
+        kept = (*input.shape[:dim], 1, *input.shape[dim + 1 :]) if ndim else ()
+
+    # The place of each quantile among the sorted elements, of which nan are the last: shape (..., number of q).
+    ordered, length = rows.sort(-1).values, rows.size(-1)
+    is_nan = ordered.isnan()
+    if skip_nan:
+        last = (length - 1 - is_nan.sum(-1, keepdim=True)).clamp_min(0)
+        place = q.reshape(-1) * last.to(input.dtype)
+    else:
+        place = (q.reshape(-1) * (length - 1)).masked_fill(is_nan.any(-1, keepdim=True), length - 1)
+
+    if interpolation == "lower":
+        result = ordered.gather(-1, place.floor().long())
+    elif interpolation == "higher":
+        result = ordered.gather(-1, place.ceil().long())
+    elif interpolation == "nearest":
+        result = ordered.gather(-1, place.round().long())
+    else:
+        below, above = place.floor().long(), place.ceil().long()
+        weight = place - below if interpolation == "linear" else cresset.full_like(place, 0.5)
+        result = ordered.gather(-1, below).lerp(ordered.gather(-1, above), weight)
+
+    shape = kept if keepdim else tuple(rows.shape[:-1])
+    return result.movedim(-1, 0).reshape((*q.shape, *shape))
+
+
+@function(method=True)
+def nanmedian(input, dim=None, keepdim=False):
+    """The median of the elements that are not nan: the lower of the two middle ones if their number is even.
+
+    With `dim`, the result is a pair of values and their indices.
+
+    >>> cresset.nanmedian(cresset.tensor([3.0, float("nan"), 1.0, 2.0]))
+    tensor(2.)
+    """
+    if dim is None:
+        if input.numel() == 0:
+            return input.new_full((), float("nan") if input.is_floating_point() else -(2**63))
+        return nanmedian(input.reshape(-1), 0).values
+    dim = wrap_dim(dim, input.ndim, "nanmedian")
+    if input.ndim == 0:
+        return return_types.nanmedian(input.clone(), cresset.zeros_like(input, dtype=cresset.int64))
+    if input.size(dim) == 0:
+        raise IndexError(f"nanmedian: Expected reduction dim {dim} to have non-zero size.")
+    count = input.isnan().logical_not().sum(dim, keepdim=True)
+    middle = (count - 1).clamp_min(0) // 2
+    indices = input.detach().sort(dim).indices.gather(dim, middle)
+    values = input.gather(dim, indices)
+    if not keepdim:
+        values, indices = values.squeeze(dim), indices.squeeze(dim)
+    return return_types.nanmedian(values, indices)
+
+
+# --- moments ---
+
+
+@function
+def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """The variance and the mean, over all elements or along `dim`.
+
+    Args:
+        dim: a dimension or several; None reduces all.
+        unbiased: divide by n - 1 (True, the default) or by n; the older way to say `correction`.
+        correction: divide by n - correction; 1 if None.
+
+    >>> cresset.var_mean(cresset.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    return _spread_and_mean("var_mean", input.var, input, dim, unbiased, keepdim, correction)
+
+
+@function
+def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """The standard deviation and the mean, over all elements or along `dim`; arguments as in `var_mean`.
+
+    >>> cresset.std_mean(cresset.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    return _spread_and_mean("std_mean", input.std, input, dim, unbiased, keepdim, correction)
+
+
+def _spread_and_mean(who, spread, input, dim, unbiased, keepdim, correction):
+    if not (input.is_floating_point() or input.is_complex()):
+        raise RuntimeError(f"{who} only support floating point and complex dtypes, got {input.dtype}")
+    if isinstance(dim, bool):  # std_mean(input, unbiased)
+        dim, unbiased = None, dim
+    if unbiased is not None:
+        correction = int(unbiased)
+    correction = 1 if correction is None else correction
+    dim = None if _all_dims(dim) else dim
+    return spread(dim, correction=correction, keepdim=keepdim), input.mean(dim, keepdim=keepdim)
+
+
+@function(method=True)
+def cov(input, *, correction=1, fweights=None, aweights=None):
+    """The covariance matrix of the rows, each a variable whose columns are observations.
+
+    Args:
+        correction: the sum of products is divided by the number of observations less this.
+        fweights: how often each observation was made (integers).
+        aweights: the weight of each observation.
+
+    >>> cresset.cov(cresset.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    if input.ndim > 2:
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
+        )
+    if input.dtype == cresset.bool:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    rows = input.unsqueeze(0) if input.ndim < 2 else input
+    observations = rows.size(1) if input.ndim else 1
+    rows = rows.reshape(rows.size(0), observations)
+
+    weights = None
+    if fweights is not None:
+        _check_weights("fweights", fweights, observations)
+        if fweights.is_floating_point() or fweights.is_complex() or fweights.dtype == cresset.bool:
+            raise RuntimeError(
+                f"cov(): expected fweights to have integral dtype but got fweights with {fweights.dtype} dtype"
+            )
+        weights = fweights
+    if aweights is not None:
+        _check_weights("aweights", aweights, observations)
+        if not aweights.is_floating_point():
+            raise RuntimeError(
+                f"cov(): expected aweights to have floating point dtype but got aweights with {aweights.dtype} dtype"
+            )
+        weights = aweights if weights is None else weights * aweights
+
+    if weights is None:
+        count, mean = observations, rows.sum(1, keepdim=True) / observations
+        norm = count - correction
+        deviation = rows - mean
+        weighted = deviation
+    else:
+        count = weights.sum()
+        if observations and not count.ne(0).all():
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
+        mean = (rows * weights).sum(1, keepdim=True) / count
+        norm = (
+            count - correction
+            if correction == 0 or aweights is None
+            else (count - correction * (weights * aweights).sum() / count)
+        )
+        deviation = rows - mean
+        weighted = deviation * weights
+    norm = norm.clamp_min(0) if isinstance(norm, cresset.Tensor) else max(norm, 0)
+    products = deviation.mm(weighted.to(deviation.dtype).t().conj())
+    result = products / norm
+    return result.squeeze() if input.ndim < 2 or rows.size(0) == 1 else result
+
+
+def _check_weights(name, weights, observations):
+    if weights.ndim > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.ndim} dimensions"
+        )
+    if weights.numel() != observations:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input "
+            f"but got {weights.numel()} != {observations}"
+        )
+    if observations and (weights < 0).any():
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+
+
+@function(method=True)
+def corrcoef(input):
+    """Pearson's correlation coefficients of the rows.
+
+    >>> cresset.corrcoef(cresset.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    if input.ndim > 2:
+        raise RuntimeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
+        )
+    covariance = cov(input)
+    if covariance.ndim == 0:
+        return covariance / covariance
+    deviation = (covariance.diagonal().real if input.is_complex() else covariance.diagonal()).sqrt()
+    result = covariance / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    # Rounding can carry the quotient past 1.
+    if result.is_complex():
+        return cresset.complex(result.real.clamp(-1, 1), result.imag.clamp(-1, 1))
+    return result.clamp(-1, 1)
+
+
+# --- extremes, counts, sums that pass over nan ---
+
+
+@function(method=True, out=True)
+def aminmax(input, *, dim=None, keepdim=False):
+    """The smallest and the largest element, of all or along `dim`.
+
+    >>> low, high = cresset.aminmax(cresset.tensor([3, 1, 2]))
+    >>> low, high
+    (tensor(1), tensor(3))
+    """
+    if input.is_complex():
+        raise NotImplementedError(f"aminmax: not implemented for {input.dtype}")
+    if dim is None:
+        if input.numel() == 0:
+            raise RuntimeError(
+                "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+            )
+        return return_types.aminmax(input.amin(keepdim=keepdim), input.amax(keepdim=keepdim))
+    dim = wrap_dim(dim, input.ndim, "aminmax")
+    if input.ndim and input.size(dim) == 0:
+        raise IndexError(f"aminmax: Expected reduction dim {dim} to have non-zero size.")
+    return return_types.aminmax(input.amin(dim, keepdim), input.amax(dim, keepdim))
+
+
+@function(method=True)
+def count_nonzero(input, dim=None):
+    """The number of elements that are not zero, over all or along `dim`.
+
+    >>> cresset.count_nonzero(cresset.tensor([[0, 1], [2, 3]]), dim=0)
+    tensor([1, 2])
+    """
+    nonzero = input if input.dtype == cresset.bool else input != 0
+    return nonzero.sum() if _all_dims(dim) else nonzero.sum(dim)
+
+
+@function(method=True, out=True)
+def nansum(input, dim=None, keepdim=False, *, dtype=None):
+    """The sum of the elements that are not nan.
+
+    >>> cresset.nansum(cresset.tensor([1.0, float("nan"), 2.0]))
+    tensor(3.)
+    """
+    if input.is_complex():
+        raise RuntimeError(f"nansum does not support complex inputs, got {input.dtype}")
+    if input.is_floating_point():
+        input = input.masked_fill(input.isnan(), 0)
+    return input.sum(None if _all_dims(dim) else dim, keepdim=keepdim, dtype=dtype)
+
+
+@function(method=True, out=True)
+def nanmean(input, dim=None, keepdim=False, *, dtype=None):
+    """The mean of the elements that are not nan.
+
+    >>> cresset.nanmean(cresset.tensor([1.0, float("nan"), 2.0]))
+    tensor(1.5000)
+    """
+    if not input.is_floating_point():
+        raise RuntimeError(f"nanmean(): expected input to have floating point dtype but got {input.dtype}")
+    count = input.isnan().logical_not().sum(None if _all_dims(dim) else dim, keepdim=keepdim)
+    return nansum(input, dim, keepdim, dtype=dtype) / count
+
+
+@function(method=True, out=True)
+def logcumsumexp(input, dim):
+    """The logarithm of the sum of exponentials so far along `dim`.
+
+    >>> cresset.logcumsumexp(cresset.zeros(3), 0)
+    tensor([0.0000, 0.6931, 1.0986])
+    """
+    if not (input.is_floating_point() or input.is_complex()):
+        raise NotImplementedError(f"logcumsumexp: not implemented for {input.dtype}")
+    dim = wrap_dim(dim, input.ndim, "logcumsumexp")
+    if input.ndim == 0:
+        return input.clone()
+    # Doubling: after each step an element holds the sum of twice as many, without overflow as each is a logaddexp.
+    result, length, reach = input, input.size(dim), 1
+    while reach < length:
+        head = result.narrow(dim, 0, reach)
+        earlier, later = result.narrow(dim, 0, length - reach), result.narrow(dim, reach, length - reach)
+        result = cresset.cat([head, cresset.logaddexp(earlier, later)], dim)
+        reach *= 2
+    return result.clone() if result is input else result

@@ -1,0 +1,5 @@
+"""Signal processing: so far, windows."""
+
+from . import windows as windows
+
+__all__ = ["windows"]
