@@ -1,0 +1,288 @@
+"""`torch.masked`: reductions and normalisations in which only the elements under a True of `mask` count.
+
+Each fills the masked-out elements with the value that does not change the result, and then does the ordinary operation.
+A slice without any element gives that value itself (0 for a sum, -inf for a maximum), or nan where there is none.
+"""
+
+import cresset
+
+__all__ = [
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "cumprod",
+    "cumsum",
+    "log_softmax",
+    "logaddexp",
+    "logsumexp",
+    "mean",
+    "median",
+    "norm",
+    "normalize",
+    "prod",
+    "softmax",
+    "softmin",
+    "std",
+    "sum",
+    "var",
+]
+
+
+def _filled(input, mask, value):
+    """`input` with `value` where the mask is False."""
+    if mask is None:
+        return input
+    if mask.ndim > input.ndim:
+        raise IndexError(
+            f"masked: input shape {tuple(input.shape)} and mask shape {tuple(mask.shape)} have incompatible dimensions"
+        )
+    return input.masked_fill(~mask.to(cresset.bool), value)
+
+
+def _dims(input, dim):
+    """The reduced dimensions as a list; none given means all."""
+    if dim is None or dim == () or dim == []:
+        return list(range(input.ndim))
+    return [dim] if isinstance(dim, int) else list(dim)
+
+
+def _least(dtype):
+    if dtype == cresset.bool:
+        return False
+    return float("-inf") if dtype.is_floating_point or dtype.is_complex else cresset.iinfo(dtype).min
+
+
+def _greatest(dtype):
+    if dtype == cresset.bool:
+        return True
+    return float("inf") if dtype.is_floating_point else cresset.iinfo(dtype).max
+
+
+def _reduce(input, dim, step):
+    """`step(tensor, dim)` for the last of the dimensions, then the one before, and so on; each keeps its dimension."""
+    for each in sorted((d % input.ndim for d in _dims(input, dim)), reverse=True) if input.ndim else ():
+        input = step(input, each)
+    return input
+
+
+def _drop(result, input, dim, keepdim):
+    """`result`, whose reduced dimensions have size 1, without them unless `keepdim`."""
+    return result if keepdim or not result.ndim else result.squeeze([d % input.ndim for d in _dims(input, dim)])
+
+
+def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The sum of the unmasked elements.
+
+    >>> cresset.masked.sum(cresset.tensor([1, 2, 3]), 0, mask=cresset.tensor([True, False, True]))
+    tensor(4)
+    """
+    return _filled(input, mask, 0).sum(_dims(input, dim), keepdim=keepdim, dtype=dtype)
+
+
+def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The product of the unmasked elements.
+
+    >>> cresset.masked.prod(cresset.tensor([2, 3, 4]), 0, mask=cresset.tensor([True, False, True]))
+    tensor(8)
+    """
+    filled = _filled(input, mask, 1)
+    if not input.ndim:
+        return filled.prod(dtype=dtype)
+    result = _reduce(filled, dim, lambda tensor, each: tensor.prod(each, keepdim=True, dtype=dtype))
+    return _drop(result, input, dim, keepdim)
+
+
+def cumsum(input, dim, *, dtype=None, mask=None):
+    """The sum of the unmasked elements so far.
+
+    >>> cresset.masked.cumsum(cresset.tensor([1, 2, 3]), 0, mask=cresset.tensor([True, False, True]))
+    tensor([1, 1, 4])
+    """
+    return _filled(input, mask, 0).cumsum(dim, dtype=dtype)
+
+
+def cumprod(input, dim, *, dtype=None, mask=None):
+    """The product of the unmasked elements so far.
+
+    >>> cresset.masked.cumprod(cresset.tensor([2, 3, 4]), 0, mask=cresset.tensor([True, False, True]))
+    tensor([2, 2, 8])
+    """
+    return _filled(input, mask, 1).cumprod(dim, dtype=dtype)
+
+
+def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The largest unmasked element.
+
+    >>> cresset.masked.amax(cresset.tensor([1, 9, 3]), 0, mask=cresset.tensor([True, False, True]))
+    tensor(3)
+    """
+    input = input if dtype is None else input.to(dtype)
+    return _filled(input, mask, _least(input.dtype)).amax(_dims(input, dim), keepdim)
+
+
+def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The smallest unmasked element.
+
+    >>> cresset.masked.amin(cresset.tensor([3, 1, 4]), 0, mask=cresset.tensor([True, False, True]))
+    tensor(3)
+    """
+    input = input if dtype is None else input.to(dtype)
+    return _filled(input, mask, _greatest(input.dtype)).amin(_dims(input, dim), keepdim)
+
+
+def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The index of the largest unmasked element, as a number of the input's dtype (or of `dtype`).
+
+    >>> cresset.masked.argmax(cresset.tensor([1, 9, 3]), 0, mask=cresset.tensor([True, False, True]))
+    tensor(2)
+    """
+    input = input if dtype is None else input.to(dtype)
+    return _filled(input, mask, _least(input.dtype)).argmax(dim, bool(keepdim)).to(input.dtype)
+
+
+def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The index of the smallest unmasked element, as a number of the input's dtype (or of `dtype`).
+
+    >>> cresset.masked.argmin(cresset.tensor([3, 1, 4]), 0, mask=cresset.tensor([True, False, True]))
+    tensor(0)
+    """
+    input = input if dtype is None else input.to(dtype)
+    return _filled(input, mask, _greatest(input.dtype)).argmin(dim, bool(keepdim)).to(input.dtype)
+
+
+def _count(input, dim, keepdim, mask):
+    """The number of unmasked elements of each slice."""
+    mask = cresset.ones_like(input, dtype=cresset.bool) if mask is None else mask.to(cresset.bool).expand(input.shape)
+    return mask.sum(_dims(input, dim), keepdim=keepdim)
+
+
+def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The mean of the unmasked elements; nan where there are none.
+
+    >>> cresset.masked.mean(cresset.tensor([1.0, 9.0, 3.0]), 0, mask=cresset.tensor([True, False, True]))
+    tensor(2.)
+    """
+    if dtype is None and not (input.is_floating_point() or input.is_complex()):
+        dtype = cresset.float32
+    total = sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask)
+    return total / _count(input, dim, keepdim, mask)
+
+
+def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
+    """The median of the unmasked elements (the lower of the two middle ones); nan where there are none.
+
+    >>> cresset.masked.median(cresset.tensor([1.0, 9.0, 3.0]), 0, mask=cresset.tensor([True, False, True]))
+    tensor(1.)
+    """
+    if not input.is_floating_point():
+        raise ValueError(f"masked.median: expected an input of floating point dtype, got {input.dtype}")
+    input = input if dtype is None else input.to(dtype)
+    if mask is None:
+        return input.median(dim, keepdim).values
+    if bool((input.isnan() & mask.to(cresset.bool)).any()):
+        raise ValueError("masked.median: expected no unmasked nan in the input")
+    return cresset.nanmedian(_filled(input, mask, float("nan")), dim, keepdim).values
+
+
+def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """The vector norm of the unmasked elements.
+
+    >>> cresset.masked.norm(cresset.tensor([3.0, 9.0, 4.0]), 2, 0, mask=cresset.tensor([True, False, True]))
+    tensor(5.)
+    """
+    ord = 2.0 if ord is None else ord
+    filled = _filled(input, mask, float("inf") if ord < 0 else 0)
+    return cresset.linalg.vector_norm(filled, ord, _dims(input, dim), bool(keepdim), dtype=dtype)
+
+
+def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+    """The variance of the unmasked elements.
+
+    >>> cresset.masked.var(cresset.tensor([1.0, 9.0, 3.0]), 0, mask=cresset.tensor([True, False, True]))
+    tensor(2.)
+    """
+    if unbiased is not None:
+        if correction is not None:
+            raise ValueError("masked.var: only one of 'correction' and 'unbiased' can be given")
+        correction = int(unbiased)
+    correction = 1 if correction is None else correction
+    if dtype is None and not (input.is_floating_point() or input.is_complex()):
+        dtype = cresset.float32
+    input = input if dtype is None else input.to(dtype)
+    count = _count(input, dim, True, mask)
+    deviation = _filled(input - sum(input, dim, keepdim=True, mask=mask) / count, mask, 0)
+    square = (deviation * deviation.conj()).real if input.is_complex() else deviation * deviation
+    total = square.sum(_dims(input, dim), keepdim=True)
+    result = total / (count - correction).clamp_min(0).to(total.dtype)
+    return _drop(result.to(input.dtype), input, dim, keepdim)
+
+
+def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+    """The standard deviation of the unmasked elements.
+
+    >>> cresset.masked.std(cresset.tensor([1.0, 9.0, 3.0]), 0, mask=cresset.tensor([True, False, True]))
+    tensor(1.4142)
+    """
+    return var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask).sqrt()
+
+
+def softmax(input, dim, *, dtype=None, mask=None):
+    """Softmax over the unmasked elements; the others get 0.
+
+    >>> cresset.masked.softmax(cresset.tensor([1.0, 9.0, 1.0]), 0, mask=cresset.tensor([True, False, True]))
+    tensor([0.5000, 0.0000, 0.5000])
+    """
+    input = input if dtype is None else input.to(dtype)
+    return _filled(input, mask, float("-inf")).softmax(dim)
+
+
+def log_softmax(input, dim, *, dtype=None, mask=None):
+    """The logarithm of `softmax` over the unmasked elements; the others get -inf.
+
+    >>> cresset.masked.log_softmax(cresset.tensor([1.0, 9.0, 1.0]), 0, mask=cresset.tensor([True, False, True]))
+    tensor([-0.6931,    -inf, -0.6931])
+    """
+    input = input if dtype is None else input.to(dtype)
+    return _filled(input, mask, float("-inf")).log_softmax(dim)
+
+
+def softmin(input, dim, *, dtype=None, mask=None):
+    """Softmax of the negative over the unmasked elements; the others get 0.
+
+    >>> cresset.masked.softmin(cresset.tensor([1.0, 9.0, 1.0]), 0, mask=cresset.tensor([True, False, True]))
+    tensor([0.5000, 0.0000, 0.5000])
+    """
+    return softmax(-input, dim, dtype=dtype, mask=mask)
+
+
+def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
+    """The unmasked elements divided by their norm (at least `eps`); the others get 0.
+
+    >>> cresset.masked.normalize(cresset.tensor([3.0, 9.0, 4.0]), 2, 0, mask=cresset.tensor([True, False, True]))
+    tensor([0.6000, 0.0000, 0.8000])
+    """
+    input = input if dtype is None else input.to(dtype)
+    length = norm(input, ord, dim, keepdim=True, mask=mask)
+    return _filled(input, mask, 0) / length.clamp_min(eps)
+
+
+def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
+    """log(exp(input) + exp(other)), where masked-out elements do not add.
+
+    >>> cresset.masked.logaddexp(cresset.zeros(1), cresset.zeros(1), other_mask=cresset.tensor([False]))
+    tensor([0.])
+    """
+    input, other = (x if dtype is None else x.to(dtype) for x in (input, other))
+    return cresset.logaddexp(_filled(input, input_mask, float("-inf")), _filled(other, other_mask, float("-inf")))
+
+
+def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+    """log of the sum of exp of the unmasked elements, of the input's dtype.
+
+    >>> cresset.masked.logsumexp(cresset.zeros(3), 0, mask=cresset.tensor([True, False, True]))
+    tensor(0.6931)
+    """
+    input = input if dtype is None else input.to(dtype)
+    filled = input if mask is None else _filled(input, mask, _least(input.dtype))
+    return cresset.logsumexp(filled, _dims(input, dim), keepdim).to(input.dtype)
