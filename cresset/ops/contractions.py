@@ -3,6 +3,7 @@
 import math
 from functools import lru_cache
 from string import ascii_lowercase, ascii_uppercase
+from typing import NamedTuple
 
 import cresset
 
@@ -28,8 +29,11 @@ def einsum(*args):
     tensor([[11]])
     """
     equation, operands = _equation_and_operands(args)
-    inputs, output = _labels(equation, tuple(operand.ndim for operand in operands))
-    return _contract_all(list(operands), [list(labels) for labels in inputs], list(output))
+    views, products, result = _plan(equation, tuple(tuple(operand.shape) for operand in operands))
+    operands = [operand if view is None else view.of(operand) for operand, view in zip(operands, views)]
+    for product in products:
+        product.of(operands)
+    return result.of(operands[0])
 
 
 def _equation_and_operands(args):
@@ -63,7 +67,6 @@ def _letters_of_numbers(subscripts):
     return "".join(letters)
 
 
-@lru_cache(maxsize=1024)
 def _labels(equation, ndims):
     """A label for each dimension of each operand, and the labels of the output.
 
@@ -133,121 +136,151 @@ def _fill_ellipsis(labels, count):
     return [*labels[:at], *range(count, 0, -1), *labels[at + 1 :]]
 
 
-def _contract_all(tensors, labels, output):
-    """The sum of products of `tensors`, whose dimensions carry `labels`; the result's carry `output`."""
-    sizes = {}
-    for position, (tensor, own) in enumerate(zip(tensors, labels)):
-        tensors[position], labels[position] = _take_diagonals(tensor, own, position)
-        for label, size in zip(labels[position], tensors[position].shape):
-            if sizes.setdefault(label, size) == 1:
-                sizes[label] = size
-            elif size not in (1, sizes[label]):
+class _View(NamedTuple):
+    """How an operand is brought into the form in which it is multiplied; what is None is not needed."""
+
+    diagonals: tuple = ()
+    sums: tuple | None = None
+    order: tuple | None = None
+    shape: tuple | None = None
+
+    def of(self, tensor):
+        """The view of one tensor."""
+        for first, second in self.diagonals:
+            tensor = tensor.diagonal(0, first, second)
+        if self.sums is not None:
+            tensor = tensor.sum(self.sums)
+        if self.order is not None:
+            tensor = tensor.permute(self.order)
+        return tensor if self.shape is None else tensor.reshape(self.shape)
+
+
+class _Product(NamedTuple):
+    """Operands `first` and `second` leave the list, and their product takes the place of the first."""
+
+    first: int
+    second: int
+    left: _View
+    right: _View
+    multiply: str
+    shape: tuple | None
+
+    def of(self, operands):
+        """Multiply in the list of operands itself."""
+        right = self.right.of(operands.pop(self.second))
+        left = self.left.of(operands[self.first])
+        product = getattr(cresset, self.multiply)(left, right)
+        operands[self.first] = product if self.shape is None else product.reshape(self.shape)
+
+
+@lru_cache(maxsize=1024)
+def _plan(equation, shapes):
+    """The steps of an einsum over tensors of these shapes: a view of each operand, the products, a view of the result.
+
+    While planning, an operand is a dict from the labels of its dimensions, in order, to their sizes.
+    """
+    labels, output = _labels(equation, tuple(map(len, shapes)))
+    views, operands, size = [], [], {}
+    for position, (shape, own) in enumerate(zip(shapes, labels)):
+        diagonals, operand = _take_diagonals(shape, own, position)
+        views.append(_View(diagonals) if diagonals else None)
+        operands.append(operand)
+        for label, length in operand.items():
+            if size.setdefault(label, length) == 1:
+                size[label] = length
+            elif length not in (1, size[label]):
                 raise RuntimeError(
-                    f"einsum(): subscript {label} has size {size} for operand {position} "
-                    f"which does not broadcast with previously seen size {sizes[label]}"
+                    f"einsum(): subscript {label} has size {length} for operand {position} "
+                    f"which does not broadcast with previously seen size {size[label]}"
                 )
-    while len(tensors) > 1:
-        first, second = _cheapest_pair(labels, output, sizes)
-        b, b_labels = tensors.pop(second), labels.pop(second)
-        a, a_labels = tensors.pop(first), labels.pop(first)
-        kept = set(output).union(*labels)
-        product, product_labels = _contract_pair(a, a_labels, b, b_labels, kept)
-        # In the place of the first: ties go from left to right.
-        tensors.insert(first, product)
-        labels.insert(first, product_labels)
-    result, labels = _sum_out(tensors[0], labels[0], output)
-    missing = len(output) - len(labels)  # Ellipsis dimensions of an output whose operands have none.
-    result = result.permute([labels.index(label) for label in output if label in labels])
-    return result.reshape([sizes.get(label, 1) for label in output]) if missing else result
+    products = []
+    while len(operands) > 1:
+        first, second = _cheapest_pair(operands, size)
+        b, a = operands.pop(second), operands.pop(first)
+        step, result = _plan_product(a, b, kept=set(output).union(*operands))
+        operands.insert(first, result)
+        products.append(_Product(first, second, *step))
+    (last,) = operands
+    sums, last = _plan_sums(last, [label for label in last if label not in output])
+    return views, products, _View(sums=sums, order=_order(last, output))
 
 
-def _take_diagonals(tensor, labels, position):
-    """The view in which every label of the operand occurs once."""
-    labels = list(labels)
-    for label in sorted(set(labels), key=labels.index):
+def _take_diagonals(shape, labels, position):
+    """The pairs of dimensions to reduce to their diagonal, one after the other, until every label occurs once."""
+    labels, lengths, diagonals = list(labels), list(shape), []
+    for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
-            if tensor.size(first) != tensor.size(second):
+            if lengths[first] != lengths[second]:
                 raise RuntimeError(
                     f"einsum(): subscript {label} is repeated for operand {position} but the sizes don't match, "
-                    f"{tensor.size(second)} != {tensor.size(first)}"
+                    f"{lengths[second]} != {lengths[first]}"
                 )
-            tensor = tensor.diagonal(0, first, second)
-            del labels[second], labels[first]
-            labels.append(label)
-    return tensor, labels
+            diagonals.append((first, second))
+            labels.append(label)  # A diagonal is the last dimension of the view.
+            lengths.append(lengths[first])
+            for kept in (labels, lengths):
+                del kept[second], kept[first]
+    return tuple(diagonals), dict(zip(labels, lengths))
 
 
-def _cheapest_pair(labels, output, sizes):
-    """The two operands whose product, summed as far as it can be, needs the fewest multiplications."""
-    if len(labels) == 2:
+def _cheapest_pair(operands, size):
+    """The two operands whose product needs the fewest multiplications; of equals, the leftmost."""
+    if len(operands) == 2:
         return 0, 1
-    cost = {
-        (first, second): math.prod(sizes[label] for label in {*labels[first], *labels[second]})
-        for second in range(len(labels))
-        for first in range(second)
-    }
-    return min(cost, key=lambda pair: (cost[pair], pair))
+    pairs = [(first, second) for second in range(len(operands)) for first in range(second)]
+    return min(pairs, key=lambda pair: math.prod(size[label] for label in {**operands[pair[0]], **operands[pair[1]]}))
 
 
-def _sum_out(tensor, labels, kept):
-    """`tensor` without the dimensions whose label is not in `kept`."""
-    dims = [dim for dim, label in enumerate(labels) if label not in kept]
-    if not dims:
-        return tensor, list(labels)
-    return tensor.sum(dims), [label for label in labels if label in kept]
+def _plan_sums(operand, labels):
+    """The dimensions with these labels (None, if it has none), to be summed out, and the operand without them."""
+    dims = tuple(dim for dim, label in enumerate(operand) if label in labels)
+    return dims or None, {label: length for label, length in operand.items() if label not in labels}
 
 
-def _contract_pair(a, a_labels, b, b_labels, kept):
-    """One matrix product (or one elementwise product, if nothing is summed) of two operands."""
-    a, a_labels = _sum_out(a, a_labels, kept.union(b_labels))
-    b, b_labels = _sum_out(b, b_labels, kept.union(a_labels))
-    a, a_labels, b, b_labels = _drop_broadcast(a, a_labels, b, b_labels, kept)
-    summed = [label for label in a_labels if label in b_labels and label not in kept]
+def _order(operand, labels):
+    """The permutation that puts the operand's dimensions into the order of `labels`; None if they are."""
+    have = list(operand)
+    return None if have == list(labels) else tuple(have.index(label) for label in labels)
+
+
+def _plan_product(a, b, kept):
+    """Views of two operands, how to multiply them and the shape of the product; and the product as an operand."""
+    # A label that occurs in one of them only, or has size 1 in one only, is summed before the product.
+    lone = [label for label in {**a, **b} if label not in kept and a.get(label) != b.get(label)]
+    (a_sums, a), (b_sums, b) = _plan_sums(a, lone), _plan_sums(b, lone)
+    summed = [label for label in a if label in b and label not in kept]
     if not summed:
-        labels = [*a_labels, *(label for label in b_labels if label not in a_labels)]
-        return _align(a, a_labels, labels) * _align(b, b_labels, labels), labels
-    batch = [label for label in a_labels if label in b_labels and label in kept]
-    rows = [label for label in a_labels if label not in b_labels]
-    columns = [label for label in b_labels if label not in a_labels]
-    size = dict(zip([*a_labels, *b_labels], [*a.shape, *b.shape]))
-    left = _grouped(a, a_labels, size, batch, rows, summed)
-    right = _grouped(b, b_labels, size, batch, summed, columns)
-    product = cresset.bmm(left, right) if batch else cresset.mm(left, right)
-    labels = [*batch, *rows, *columns]
-    return product.reshape([size[label] for label in labels]), labels
+        result = {label: b.get(label, 1) if a.get(label, 1) == 1 else a[label] for label in {**a, **b}}
+        return (_aligned(a, a_sums, result), _aligned(b, b_sums, result), "mul", None), result
+    batch = [label for label in a if label in kept and label in b and a[label] == b[label]]
+    rows = [label for label in a if label not in batch and label not in summed]
+    columns = [label for label in b if label not in batch and label not in summed]
+    left = _grouped(a, a_sums, batch, rows, summed)
+    right = _grouped(b, b_sums, batch, summed, columns)
+    # A kept label with size 1 in one of them stands in both: the product has it once.
+    rows = [label for label in rows if label not in columns or a[label] != 1]
+    columns = [label for label in columns if label not in rows]
+    result = {**{label: a[label] for label in (*batch, *rows)}, **{label: b[label] for label in columns}}
+    is_matrix = len(batch) <= 1 and len(rows) == len(columns) == 1
+    return (left, right, "bmm" if batch else "mm", None if is_matrix else tuple(result.values())), result
 
 
-def _drop_broadcast(a, a_labels, b, b_labels, kept):
-    """Operands in which a shared label has the same size in both: a dimension of size 1 beside a larger one leaves."""
-    for label in [label for label in a_labels if label in b_labels]:
-        in_a, in_b = a_labels.index(label), b_labels.index(label)
-        if a.size(in_a) == b.size(in_b):
-            continue
-        if a.size(in_a) == 1:
-            a, a_labels = a.squeeze(in_a), [other for other in a_labels if other != label]
-            b, b_labels = _sum_out(b, b_labels, kept.union(a_labels))
-        else:
-            b, b_labels = b.squeeze(in_b), [other for other in b_labels if other != label]
-            a, a_labels = _sum_out(a, a_labels, kept.union(b_labels))
-    return a, a_labels, b, b_labels
+def _aligned(operand, sums, result):
+    """The view whose dimensions are those of `result`, of size 1 where the operand has none."""
+    order = _order(operand, [label for label in result if label in operand])
+    shape = None if len(operand) == len(result) else tuple(operand.get(label, 1) for label in result)
+    return _View(sums=sums, order=order, shape=shape)
 
 
-def _align(tensor, labels, all_labels):
-    """`tensor` with its dimensions in the order of `all_labels`, of size 1 where it has none."""
-    tensor = tensor.permute([labels.index(label) for label in all_labels if label in labels])
-    for dim, label in enumerate(all_labels):
-        if label not in labels:
-            tensor = tensor.unsqueeze(dim)
-    return tensor
-
-
-def _grouped(tensor, labels, size, batch, rows, columns):
-    """`tensor` as a matrix (a batch of matrices, if there is a batch) of the grouped dimensions."""
-    order = [labels.index(label) for label in (*batch, *rows, *columns)]
+def _grouped(operand, sums, batch, rows, columns):
+    """The view as a matrix (a batch of matrices, if there is a batch) of the grouped dimensions."""
     groups = (batch, rows, columns) if batch else (rows, columns)
-    return tensor.permute(order).reshape([math.prod(size[label] for label in group) for group in groups])
+    order = _order(operand, [*batch, *rows, *columns])
+    shape = tuple(math.prod(operand[label] for label in group) for group in groups)
+    is_matrix = all(len(group) == 1 for group in groups)
+    return _View(sums=sums, order=order, shape=None if is_matrix else shape)
 
 
 @function(out=True)
