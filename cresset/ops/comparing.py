@@ -1,5 +1,7 @@
 """Comparing tensors: equality within bounds, membership, distinct elements, places in a sorted sequence."""
 
+import math
+
 import cresset
 
 from .dimensions import check_tensors, wrap_dim
@@ -109,7 +111,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
         return _distinct(ordered, first, order, input.shape, return_inverse, return_counts)
     dim = _checked_dim("unique", input, dim)
     slices = input.movedim(dim, 0)
-    rank, order = _rank_rows(slices.reshape(slices.size(0), -1)).sort(stable=True)
+    rank, order = _rank_rows(_as_rows(slices)).sort(stable=True)
     first = _first_of_runs(rank)
     results = _distinct(slices[order], first, order, order.shape, return_inverse, return_counts)
     return _move_back(results, dim)
@@ -129,7 +131,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
         return _distinct(elements, _first_of_runs(elements), None, input.shape, return_inverse, return_counts)
     dim = _checked_dim("unique_consecutive", input, dim)
     slices = input.movedim(dim, 0)
-    first = _first_of_runs(slices.reshape(slices.size(0), -1))
+    first = _first_of_runs(_as_rows(slices))
     results = _distinct(slices, first, None, (slices.size(0),), return_inverse, return_counts)
     return _move_back(results, dim)
 
@@ -149,6 +151,11 @@ def _checked_dim(who, input, dim):
             f"the shape is {list(input.shape)}"
         )
     return dim
+
+
+def _as_rows(slices):
+    """Each slice along dimension 0 as one row."""
+    return slices.reshape(slices.size(0), math.prod(slices.shape[1:]))
 
 
 def _first_of_runs(ordered):

@@ -130,7 +130,7 @@ def range_including_end(start=0, end=None, step=1, *, dtype=None, layout=None, d
     tensor([1.0000, 1.5000, 2.0000])
     """
     if end is None:
-        start, end = 0, start
+        raise TypeError("range() missing 1 required positional argument: 'end'")
     if step == 0:
         raise RuntimeError("range: step must be nonzero")
     if (end - start) * step < 0:

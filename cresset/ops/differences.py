@@ -177,6 +177,8 @@ def _areas(y, x, dx, dim):
                 f"trapezoid: There must be one `x` value for each sample point, got {x.size(0)} for {y.size(dim)}"
             )
         x = x.reshape([-1] + [1] * (y.ndim - 1 - dim))
+    if x.ndim == 0:
+        raise RuntimeError(f"trapezoid: There must be one `x` value for each sample point, got one for {y.size(dim)}")
     along = dim - y.ndim
     count = max(x.size(along) - 1, 0)
     widths = x.narrow(along, min(1, x.size(along)), count) - x.narrow(along, 0, count)

@@ -1,9 +1,28 @@
-"""Distances between vectors, and vectors brought within a distance."""
+"""Norms, distances between vectors, and vectors brought within a norm."""
 
 import cresset
 
 from .dimensions import wrap_dim
 from .registry import function
+
+
+@function(method=True, out=True)
+def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
+    """The norm of all elements, or along `dim`. `linalg.vector_norm` and `linalg.matrix_norm` say which one is meant.
+
+    Args:
+        p: the exponent of a vector norm; "fro", the same as 2; or "nuc", the sum of a matrix' singular values.
+
+    >>> cresset.norm(cresset.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    if p == "nuc":
+        dim = tuple(range(input.ndim)) if dim is None else dim
+        return cresset.linalg.matrix_norm(input, "nuc", dim, keepdim, dtype=dtype)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"norm: Order {p} not supported; it is a number, 'fro' or 'nuc'")
+    order = 2 if p is None or p == "fro" else p
+    return cresset.linalg.vector_norm(input, order, dim, keepdim, dtype=dtype)
 
 
 @function(method=True)

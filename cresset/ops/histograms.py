@@ -55,6 +55,8 @@ def histc(input, bins=100, min=0, max=0):
     """
     if not input.is_floating_point():
         raise NotImplementedError(f"histc: not implemented for {input.dtype}")
+    if not isinstance(bins, int):
+        raise TypeError(f"histc(): argument 'bins' must be int, not {type(bins).__name__}")
     if bins <= 0:
         raise RuntimeError(f"histc: bins must be > 0, but got {bins}")
     elements = input.detach().reshape(-1)

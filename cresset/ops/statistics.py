@@ -1,6 +1,8 @@
 """Statistics: quantiles, covariance, moments, extremes, and sums that pass over nan. Histograms are in `histograms.py`,
 distances in `distances.py`, finite differences in `differences.py`."""
 
+import math
+
 import cresset
 
 from . import return_types
@@ -343,3 +345,20 @@ def logcumsumexp(input, dim):
         result = cresset.cat([head, cresset.logaddexp(earlier, later)], dim)
         reach *= 2
     return result.clone() if result is input else result
+
+
+@function(method=True, inplace=True, out=True)
+def mvlgamma(input, p):
+    """The logarithm of the gamma function of `p` variables: p(p - 1)/4 log π + Σⱼ lgamma(input - j/2), j < p.
+
+    >>> cresset.mvlgamma(cresset.tensor([2.0]), 1)
+    tensor([0.])
+    """
+    if p < 1:
+        raise RuntimeError(f"mvlgamma: p has to be greater than or equal to 1, got {p}")
+    if input.dtype == cresset.bool or input.is_complex():
+        raise RuntimeError(f"mvlgamma: not implemented for {input.dtype}")
+    if not input.is_floating_point():
+        input = input.to(cresset.get_default_dtype())
+    halves = cresset.arange(p, dtype=input.dtype, device=input.device) * -0.5
+    return (input.unsqueeze(-1) + halves).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
