@@ -1,0 +1,103 @@
+"""Diagonals, and copies in which a view is replaced."""
+
+import pytest
+
+import cresset
+
+
+def test_diag_goes_both_ways():
+    x = cresset.tensor([1, 2])
+    assert cresset.diag(cresset.diag(x, 1), 1).tolist() == [1, 2]
+    assert cresset.diag(x, -1).tolist() == [[0, 0, 0], [1, 0, 0], [0, 2, 0]]
+
+
+def test_diag_of_a_matrix_is_a_copy():
+    x = cresset.zeros(2, 2)
+    x.diag().fill_(5)
+    assert x.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_diag_embed_into_chosen_dimensions():
+    result = cresset.diag_embed(cresset.ones(3, 2), dim1=0, dim2=2)
+    assert result.shape == (2, 3, 2)
+    assert result.diagonal(0, 0, 2).tolist() == [[1.0, 1.0]] * 3
+
+
+def test_gradient_of_diag_embed_is_the_diagonal():
+    x = cresset.ones(2, requires_grad=True)
+    (cresset.diag_embed(x) * cresset.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+    assert x.grad.tolist() == [1.0, 4.0]
+
+
+def test_fill_diagonal_wraps_in_tall_matrices():
+    assert cresset.zeros(4, 2).fill_diagonal_(1).sum().item() == 2
+    assert cresset.zeros(4, 2).fill_diagonal_(1, wrap=True).tolist() == [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("scatter", "src_shape"),
+    [
+        (lambda x, src: cresset.diagonal_scatter(x, src, 1), (2,)),
+        (lambda x, src: cresset.select_scatter(x, src, 1, -1), (2,)),
+        (lambda x, src: cresset.slice_scatter(x, src, 1, 0, 3, 2), (2, 2)),
+        (lambda x, src: cresset.as_strided_scatter(x, src, (2,), (2,), 1), (2,)),
+    ],
+)
+class TestEveryScatter:
+    """A copy of the whole in which a view is replaced."""
+
+    def test_input_is_not_changed(self, scatter, src_shape):
+        x = cresset.zeros(2, 3)
+        result = scatter(x, cresset.ones(src_shape))
+        assert x.sum().item() == 0
+        assert result.sum().item() == cresset.ones(src_shape).numel()
+
+    def test_gradient_goes_to_the_source_where_it_stands(self, scatter, src_shape):
+        x, src = cresset.zeros(2, 3, requires_grad=True), cresset.ones(src_shape, requires_grad=True)
+        result = scatter(x, src)
+        result.sum().backward()
+        assert cresset.equal(x.grad, 1 - result.detach())
+        assert cresset.equal(src.grad, cresset.ones(src_shape))
+
+    def test_source_must_have_the_shape_of_the_view(self, scatter, src_shape):
+        with pytest.raises(RuntimeError, match="expected src to have a size equal to the slice of self"):
+            scatter(cresset.zeros(2, 3), cresset.zeros(5))
+
+
+COPIES = [
+    ("as_strided", ((2,), (1,))),
+    ("diagonal", ()),
+    ("expand", ((4, 2, 3),)),
+    ("narrow", (1, 0, 2)),
+    ("permute", ((1, 0),)),
+    ("select", (0, 1)),
+    ("squeeze", ()),
+    ("t", ()),
+    ("transpose", (0, 1)),
+    ("unfold", (1, 2, 1)),
+    ("unsqueeze", (0,)),
+    ("view", ((3, 2),)),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), COPIES, ids=[name for name, _ in COPIES])
+def test_copy_has_the_elements_of_the_view_in_memory_of_its_own(name, arguments):
+    x = cresset.arange(6).reshape(2, 3)
+    view, copy = getattr(x, name)(*arguments), getattr(cresset, name + "_copy")(x, *arguments)
+    assert cresset.equal(view, copy)
+    assert copy.data_ptr() != view.data_ptr()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: cresset.diag(x.unsqueeze(0)), "Supports 1D or 2D tensors. Got 3D"),
+        (lambda x: cresset.diag_embed(x, 0, 1, 1), "diagonal dimensions cannot be identical 1, 1"),
+        (lambda x: cresset.trace(x[0]), "expected a matrix, but got tensor with dim 1"),
+        (lambda x: x[0].fill_diagonal_(1), "dimensions must larger than 1"),
+        (lambda x: x.reshape(1, 2, 3).fill_diagonal_(1), "must be of equal length"),
+    ],
+)
+def test_error_says_what_is_wrong(call, message):
+    with pytest.raises(RuntimeError, match=message):
+        call(cresset.zeros(2, 3))

@@ -1,0 +1,85 @@
+"""Joining tensors and splitting them."""
+
+import itertools
+
+import pytest
+
+import cresset
+
+
+def test_stacks_raise_dimensions_as_numpy_does():
+    a, b = cresset.tensor([1, 2]), cresset.tensor([3, 4])
+    assert cresset.hstack([a, b]).shape == (4,)
+    assert cresset.vstack([a, b]).shape == (2, 2)
+    assert cresset.dstack([a, b]).shape == (1, 2, 2)
+    assert cresset.column_stack([a, b]).tolist() == [[1, 3], [2, 4]]
+    assert cresset.row_stack([a, b]).tolist() == [[1, 2], [3, 4]]
+
+
+def test_sections_differ_by_at_most_one():
+    assert [piece.numel() for piece in cresset.arange(8).tensor_split(3)] == [3, 3, 2]
+
+
+def test_split_indices_may_lie_outside():
+    pieces = cresset.arange(4).tensor_split((1, -1, 9))
+    assert [piece.tolist() for piece in pieces] == [[0], [1, 2], [3], []]
+
+
+def test_split_places_may_be_a_tensor_or_named():
+    x = cresset.arange(4)
+    for pieces in (x.tensor_split(cresset.tensor([1])), x.tensor_split(indices=[1]), x.hsplit([1])):
+        assert [piece.tolist() for piece in pieces] == [[0], [1, 2, 3]]
+    assert len(x.tensor_split(sections=2)) == len(x.tensor_split(cresset.tensor(2))) == 2
+
+
+def test_meshgrid_in_both_orders():
+    a, b = cresset.arange(2), cresset.arange(3)
+    assert [grid.shape for grid in cresset.meshgrid(a, b, indexing="ij")] == [(2, 3), (2, 3)]
+    assert [grid.shape for grid in cresset.meshgrid([a, b], indexing="xy")] == [(3, 2), (3, 2)]
+
+
+@pytest.mark.parametrize("r", [1, 2, 3, 4])
+@pytest.mark.parametrize("with_replacement", [False, True])
+def test_combinations_are_those_of_itertools(r, with_replacement):
+    expected = (itertools.combinations_with_replacement if with_replacement else itertools.combinations)(range(3), r)
+    assert cresset.combinations(cresset.arange(3), r, with_replacement).tolist() == [list(row) for row in expected]
+
+
+def test_cartesian_product_is_that_of_itertools():
+    rows = cresset.cartesian_prod(cresset.arange(2), cresset.arange(3)).tolist()
+    assert rows == [list(row) for row in itertools.product(range(2), range(3))]
+
+
+def test_blocks_promote_to_a_common_dtype():
+    result = cresset.block_diag(cresset.tensor([[1, 2]]), cresset.tensor(0.5))
+    assert result.dtype == cresset.float32
+    assert result.tolist() == [[1.0, 2.0, 0.0], [0.0, 0.0, 0.5]]
+
+
+def test_gradient_of_a_block_is_its_part():
+    a = cresset.ones(1, 2, requires_grad=True)
+    (cresset.block_diag(a, cresset.ones(1, 1)) * 3).sum().backward()
+    assert a.grad.tolist() == [[3.0, 3.0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: cresset.hstack([]), RuntimeError, "expects a non-empty TensorList"),
+        (lambda x: cresset.hstack(x), TypeError, "must be tuple of Tensors"),
+        (lambda x: x.tensor_split(0), RuntimeError, "number of sections must be larger than 0, got 0"),
+        (lambda x: x.tensor_split(1.5), TypeError, "not float"),
+        (lambda x: x.tensor_split(), TypeError, "got 0 of them"),
+        (lambda x: x.hsplit(2), RuntimeError, "the size of the dimension 3 is not divisible by the split_size 2"),
+        (lambda x: x[0].vsplit(1), RuntimeError, "at least 2 dimension, but got a tensor with 1 dimensions"),
+        (lambda x: cresset.meshgrid(x), RuntimeError, "Expected 0D or 1D tensor"),
+        (lambda x: cresset.meshgrid(x[0], x[0].long()), RuntimeError, "same dtype"),
+        (lambda x: cresset.meshgrid(x[0], indexing="yx"), RuntimeError, 'one of "xy" or "ij", but received: yx'),
+        (lambda x: cresset.combinations(x), RuntimeError, "Expect a 1D vector"),
+        (lambda x: cresset.cartesian_prod(x), RuntimeError, "Expect a 1D vector"),
+        (lambda x: cresset.block_diag(x.reshape(1, 2, 3)), RuntimeError, "Input 0 has 3 dimensions"),
+    ],
+)
+def test_error_says_what_is_wrong(call, error, message):
+    with pytest.raises(error, match=message):
+        call(cresset.zeros(2, 3))
