@@ -29,12 +29,15 @@ struct Complex {
   friend Complex operator*(Complex a, T b) { return {a.re * b, a.im * b}; }
   friend Complex operator*(T a, Complex b) { return {a * b.re, a * b.im}; }
   friend Complex operator/(Complex a, T b) { return {a.re / b, a.im / b}; }
-  // The divisor is first brought to size 1, so that its square neither overflows nor vanishes.
+  // Smith's method: the ratio of the divisor's parts, smaller over larger, neither overflows nor vanishes as their squares would.
   friend Complex operator/(Complex a, Complex b) {
-    const T size = math::abs(b.re) >= math::abs(b.im) ? math::abs(b.re) : math::abs(b.im);
-    if (size == T(0)) return {a.re / size, a.im / size};
-    const T re = b.re / size, im = b.im / size, norm = re * re + im * im;
-    return {(a.re / size * re + a.im / size * im) / norm, (a.im / size * re - a.re / size * im) / norm};
+    if (math::abs(b.re) >= math::abs(b.im)) {
+      if (b.re == T(0) && b.im == T(0)) return {a.re / math::abs(b.re), a.im / math::abs(b.im)};
+      const T ratio = b.im / b.re, scale = T(1) / (b.re + b.im * ratio);
+      return {(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
+    }
+    const T ratio = b.re / b.im, scale = T(1) / (b.re * ratio + b.im);
+    return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
   }
   friend Complex operator/(T a, Complex b) { return Complex(a) / b; }
   friend bool operator==(Complex a, Complex b) { return (a.re == b.re) & (a.im == b.im); }

@@ -9,7 +9,7 @@
 
 namespace cresset {
 
-#define CRESSET_INLINE [[gnu::always_inline]] static inline
+#define CRESSET_INLINE static inline __attribute__((always_inline))
 
 struct HardwareFma {
   CRESSET_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }

@@ -1,0 +1,22 @@
+// The engine: walks the graph from the roots in the caller's thread, latest node first.
+#pragma once
+#include "autograd/node.h"
+
+namespace cresset {
+
+struct BackwardRequest {
+  std::vector<Edge> roots;
+  std::vector<Tensor> root_grads;
+  bool keep_graph = false, create_graph = false;
+  // For autograd.grad: the edges whose gradients are wanted. Empty: leaves accumulate.
+  std::vector<Edge> wanted;
+  bool accumulate = true;   // false: leaves keep their .grad (autograd.grad)
+};
+
+// The gradients of `wanted` (undefined where there was none).
+std::vector<Tensor> run_backward(const BackwardRequest& request);
+
+// Sum (and convert) a gradient so that it has the shape and dtype of what it belongs to.
+Tensor fit(const char* who, const Tensor& grad, const ResultInfo& to);
+
+}  // namespace cresset

@@ -1,0 +1,212 @@
+// How history is attached to tensors: leaves, results, views and in-place changes.
+//
+// Note [Views and in-place writes]
+// A view knows its base (TensorImpl::base, never itself a view). When a view is changed in place, the base's history is rewritten: a
+// CopySlices node stands for "the base with this part replaced", and the base's history number goes up. Every view compares that number
+// when its grad_fn is asked for, and makes a new one (a strided view of the new base) when it has fallen behind.
+#include "autograd/node.h"
+
+namespace cresset {
+namespace {
+
+struct Geometry {
+  Dims sizes, strides;
+  int64_t offset;
+  explicit Geometry(const Tensor& t) : sizes(t.sizes()), strides(t.strides()), offset(t.offset()) {}
+};
+
+const Operator& op(const char* name) {
+  const Operator* found = Registry::instance().find(name);
+  invariant(found, std::string("operator missing: ") + name);
+  return *found;
+}
+
+// A zero (or copied) tensor with the base's layout, and the part of it that the view covers.
+Tensor fresh_base(const Geometry& base, const Tensor& like, bool zero) {
+  const bool dense = is_dense(base.sizes, base.strides);
+  Tensor t = empty(TensorInfo{base.sizes, dense ? base.strides : contiguous_strides(base.sizes), like.dtype(), like.device()});
+  if (zero) fill(t, Scalar(0));
+  return t;
+}
+
+Tensor part_of(const Tensor& whole, const Geometry& view, const Geometry& base) {
+  check(is_dense(base.sizes, base.strides), "backward: a view of a tensor that is not dense was changed in place; clone it before the change");
+  return call_operator(op("as_strided"), whole, DimsView(view.sizes), DimsView(view.strides), Scalar(view.offset - base.offset));
+}
+
+class AsStridedView : public Node {
+ public:
+  AsStridedView(const Tensor& base, const Tensor& view) : base_(base), view_(view) {}
+  const char* name() const override { return "AsStridedBackward0"; }
+  void backward(Grads& grads, Grads& out) override {
+    Tensor whole = fresh_base(base_, grads[0], true);
+    Tensor part = part_of(whole, view_, base_);
+    if (may_overlap(view_.sizes, view_.strides)) {
+      call_operator(op("add_"), part, grads[0]);
+    } else {
+      call_operator(op("copy_"), part, grads[0]);
+    }
+    out[0] = whole;
+  }
+
+ private:
+  Geometry base_, view_;
+};
+
+class CopySlices : public Node {
+ public:
+  CopySlices(const Tensor& base, const Tensor& view, RefPtr<Node> change) : base_(base), view_(view), change_(std::move(change)) {
+    edges.push_back(gradient_edge(base));
+    for (int64_t i = 1; i < change_->edges.size(); ++i) edges.push_back(change_->edges[i]);
+  }
+  const char* name() const override { return "CopySlices"; }
+  void backward(Grads& grads, Grads& out) override {
+    check(change_, "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Specify retain_graph=True if you need to.");
+    Tensor whole = fresh_base(base_, grads[0], false);
+    call_operator(op("copy_"), whole, grads[0]);
+    Tensor part = part_of(whole, view_, base_);
+    Grads part_grads, changed;
+    part_grads.push_back(call_operator(op("clone"), part));
+    changed.resize(change_->edges.size());
+    change_->backward(part_grads, changed);
+    if (!edges[0].node) {
+    } else if (!change_->edges.empty() && changed[0].defined()) {
+      call_operator(op("copy_"), part, changed[0]);
+    } else {
+      call_operator(op("zero_"), part);
+    }
+    out[0] = edges[0].node ? whole : Tensor();
+    for (int64_t i = 1; i < changed.size(); ++i) out[i] = changed[i];
+  }
+  void release_saved() override {
+    if (change_) change_->release_saved();
+    change_.reset();
+  }
+
+ private:
+  Geometry base_, view_;
+  RefPtr<Node> change_;
+};
+
+}  // namespace
+
+AutogradState::~AutogradState() {
+  if (weak) weak->tensor = nullptr;
+  if (python_hooks) python_steps.release_object(python_hooks);
+}
+
+AutogradState& state_for_writing(TensorImpl* t) {
+  if (!t->grad_state) t->grad_state = new AutogradState;
+  return *static_cast<AutogradState*>(t->grad_state);
+}
+
+static uint32_t history_of(const Tensor& base) {
+  const AutogradState* s = state_of(base.get());
+  return s ? s->history : 0;
+}
+
+RefPtr<Node> grad_fn(const Tensor& t) {
+  if (t->base) {
+    const Tensor base(t->base);
+    const uint32_t now = history_of(base);
+    if (now != t->seen_history) {
+      AutogradState& state = state_for_writing(t.get());
+      t->seen_history = now;
+      if (base->requires_grad) {
+        RefPtr<Node> node(new AsStridedView(base, t));
+        node->edges.push_back(gradient_edge(base));
+        node->results.push_back({t.sizes(), t.dtype(), t.device()});
+        state.grad_fn = node;
+        state.output_index = 0;
+        t->requires_grad = true;
+      } else {
+        state.grad_fn.reset();
+      }
+      return state.grad_fn;
+    }
+  }
+  const AutogradState* s = state_of(t.get());
+  return s ? s->grad_fn : nullptr;
+}
+
+bool is_leaf(const Tensor& t) { return !t->requires_grad || !grad_fn(t); }
+
+Edge gradient_edge(const Tensor& t) {
+  if (RefPtr<Node> node = grad_fn(t)) return {node, state_of(t.get())->output_index};
+  if (!t->requires_grad) return {};
+  AutogradState& state = state_for_writing(t.get());
+  if (state.accumulator) return {RefPtr<Node>(state.accumulator), 0};
+  auto* accumulator = new AccumulateGrad(t);
+  state.accumulator = accumulator;
+  return {RefPtr<Node>(accumulator), 0};
+}
+
+void set_history(const Tensor& t, RefPtr<Node> node) {
+  node->results.push_back({t.sizes(), t.dtype(), t.device()});
+  if (!is_differentiable(t.dtype())) return;
+  AutogradState& state = state_for_writing(t.get());
+  state.output_index = static_cast<uint32_t>(node->results.size() - 1);
+  state.grad_fn = std::move(node);
+  t->requires_grad = true;
+}
+
+void rebase_history(const Tensor& t, RefPtr<Node> node) {
+  if (t->base) {
+    const Tensor base(t->base);
+    node->results.push_back({t.sizes(), t.dtype(), t.device()});
+    RefPtr<Node> copy(new CopySlices(base, t, std::move(node)));
+    AutogradState& base_state = state_for_writing(base.get());
+    copy->results.push_back({base.sizes(), base.dtype(), base.device()});
+    base_state.grad_fn = copy;
+    base_state.output_index = 0;
+    base->requires_grad = true;
+    ++base_state.history;
+    grad_fn(t);
+    return;
+  }
+  AutogradState& state = state_for_writing(t.get());
+  ++state.history;
+  if (state.retains_grad) {  // the retained gradient is that of the new value
+    if (state.grad_fn && state.grad_fn->hooks) std::erase_if(state.grad_fn->hooks->retain, [&](auto& r) { return r.tensor->tensor == t.get(); });
+    node->hooks_for_writing().retain.push_back({0, state.weak});
+  }
+  set_history(t, std::move(node));
+}
+
+Tensor detach(const Tensor& t) {
+  Tensor d = view_of(t, t.sizes(), t.strides(), t.offset());
+  d->wrapped_number = t->wrapped_number;
+  return d;
+}
+
+void set_requires_grad(const Tensor& t, bool on) {
+  if (on == t->requires_grad && (on || !grad_fn(t))) return;
+  check(on || is_leaf(t), "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+  if (on) {
+    check(is_differentiable(t.dtype()), "only Tensors of floating point and complex dtype can require gradients, got ", name_of(t.dtype()));
+    check(!t->inference || modes.inference, "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  }
+  t->requires_grad = on;
+  if (on) state_for_writing(t.get());
+}
+
+void check_inplace(const char* who, const Tensor& t, bool record) {
+  check(!t.storage()->read_only || t.numel() == 0, who, ": the tensor's memory is read-only; clone it first");
+  check(!t->inference || modes.inference || !modes.grad_enabled || !record, "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace update.");
+  if (!modes.grad_enabled) return;
+  if (t->base) {
+    const Tensor base(t->base);
+    if (record || t->requires_grad || base->requires_grad) {
+      const ViewOrigin origin = static_cast<ViewOrigin>(t->view_origin);
+      check(origin != ViewOrigin::several_views, who, ": a view that was made together with others (by split, unbind, chunk, ...) is being modified inplace. This view is the output of a function that returns multiple views. "
+            "Such functions do not allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
+      check(origin != ViewOrigin::no_grad, who, ": a view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case is ambiguous and error-prone, it is forbidden. "
+            "You can clarify your code by moving both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).");
+    }
+    check(!(base->requires_grad && is_leaf(base)), who, ": a view of a leaf Variable that requires grad is being used in an in-place operation.");
+    return;
+  }
+  check(!(t->requires_grad && is_leaf(t)), who, ": a leaf Variable that requires grad is being used in an in-place operation.");
+}
+
+}  // namespace cresset

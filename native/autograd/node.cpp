@@ -1,0 +1,156 @@
+#include "autograd/node.h"
+
+#include "tensor/allocator.h"
+
+namespace cresset {
+
+PythonSteps python_steps;
+thread_local bool packs_saved_tensors = false;
+
+namespace {
+thread_local uint64_t next_sequence = 0;
+
+// Note [Deep graphs]: a chain of a million nodes must not be freed by recursion. Nodes that die while another dies wait in a list.
+thread_local std::vector<Node*>* dying = nullptr;
+}  // namespace
+
+Node::Node() : sequence(next_sequence++) {}
+
+Node::~Node() {
+  delete hooks;
+  if (position.code && release_code) release_code(position.code);
+  if (metadata) python_steps.release_object(metadata);
+}
+
+void* Node::operator new(size_t bytes) { return bytes <= 1024 ? allocate_cell(bytes) : ::operator new(bytes); }
+void Node::operator delete(void* p, size_t bytes) { bytes <= 1024 ? free_cell(p, bytes) : ::operator delete(p); }
+
+void Node::last_reference_gone() {
+  if (dying) {
+    dying->push_back(this);
+    return;
+  }
+  std::vector<Node*> waiting;
+  dying = &waiting;
+  delete this;
+  while (!waiting.empty()) {
+    Node* next = waiting.back();
+    waiting.pop_back();
+    delete next;
+  }
+  dying = nullptr;
+}
+
+// ---------------------------------------------------------------- saved tensors
+
+SavedTensor::SavedTensor(const Tensor& t, bool is_output, uint32_t output_index)
+    : version_(t.version()), output_index_(output_index), is_output_(is_output) {
+  if (packs_saved_tensors && !t->wrapped_number) {
+    packed_ = python_steps.pack(is_output ? detach(t) : t);
+    if (packed_) return;
+  }
+  tensor_ = is_output ? detach(t) : t;
+}
+
+Tensor SavedTensor::unpack(const Node& owner) const {
+  if (packed_) {
+    Tensor t = packed_->unpack();
+    if (is_output_ && !t->requires_grad && modes.grad_enabled) {
+      t = detach(t);
+      AutogradState& state = state_for_writing(t.get());
+      state.grad_fn = RefPtr<Node>(const_cast<Node*>(&owner));
+      state.output_index = output_index_;
+      t->requires_grad = true;
+    }
+    return t;
+  }
+  if (!tensor_.defined()) return tensor_;
+  if (tensor_.version() != version_) {
+    const CodePosition saved = owner.position, changed = tensor_.storage()->changed_at;
+    std::string where;
+    if (saved.code) where += join("\n  saved for backward at ", python_steps.describe(saved));
+    if (changed.code) where += join("\n  changed in place at   ", python_steps.describe(changed));
+    fail("one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of shape ", tuple(tensor_.sizes()), " that ", owner.name(),
+         " needs is at version ", tensor_.version(), "; expected version ", version_, " instead. Clone it before the change.", where);
+  }
+  if (is_output_ && modes.grad_enabled) {
+    Tensor t = detach(tensor_);
+    AutogradState& state = state_for_writing(t.get());
+    state.grad_fn = RefPtr<Node>(const_cast<Node*>(&owner));
+    state.output_index = output_index_;
+    t->requires_grad = true;
+    return t;
+  }
+  return tensor_;
+}
+
+// ---------------------------------------------------------------- operator nodes
+
+void OperatorNode::release_saved() {
+  released = true;
+  saved.clear();
+  for (SavedTensor& t : pointwise_inputs) t.reset();
+  pointwise_output.reset();
+}
+
+void OperatorNode::backward(Grads& grads, Grads& out) {
+  check(!released, "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
+        "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward "
+        "through the graph a second time or if you need to access saved tensors after calling backward.");
+  if (!op.pointwise || modes.grad_enabled) return python_steps.derivative(*this, grads, out);
+  const PointwiseDefinition& def = *op.pointwise;
+  for (int i = 0; i < def.input_count; ++i) {
+    if (!needs(i) || !def.has_gradient[i]) continue;
+    Tensor saved_tensors[kMaxPointwiseInputs + 1];
+    int count = 0;
+    for (int k = 0; k < def.input_count; ++k)
+      if (def.uses[i] & (1 << k)) saved_tensors[count++] = is_number & (1 << k) ? wrapped_number(pointwise_numbers[k]) : pointwise_inputs[k].unpack(*this);
+    if (def.uses[i] & kUsesOutput) saved_tensors[count++] = pointwise_output.unpack(*this);
+    out[i] = pointwise_backward(op, i, grads[0], {saved_tensors, static_cast<size_t>(count)}, attributes);
+  }
+}
+
+// ---------------------------------------------------------------- leaves
+
+AccumulateGrad::AccumulateGrad(const Tensor& t) : variable(t) {
+  sequence = UINT64_MAX;  // leaves are served as soon as their gradient is complete
+  results.push_back({t.sizes(), t.dtype(), t.device()});
+}
+
+AccumulateGrad::~AccumulateGrad() {
+  if (AutogradState* s = state_of(variable.get())) s->accumulator = nullptr;
+}
+
+void AccumulateGrad::backward(Grads& grads, Grads&) {
+  static const Operator& add = *Registry::instance().find("add");
+  static const Operator& add_ = *Registry::instance().find("add_");
+  if (!variable->requires_grad) return;
+  AutogradState& state = state_for_writing(variable.get());
+  Tensor grad = grads[0];
+  for (auto& hook : std::vector(state.leaf_hooks))
+    if (Tensor changed = hook->call(grad); changed.defined()) grad = changed;
+  if (!state.grad.defined()) {
+    if (modes.grad_enabled) {
+      static const Operator& clone_op = *Registry::instance().find("clone");
+      state.grad = call_operator(clone_op, grad);
+    } else {
+      // The gradient may be kept as it is when nobody else holds it and its layout is the variable's.
+      const bool ours = grad->use_count() <= 2 && !grad->base && grad.storage()->use_count() == 1 && grad.strides() == variable.strides() && !grad->requires_grad && !grad->wrapper;
+      grads[0] = Tensor();
+      if (ours) {
+        state.grad = grad;
+      } else {
+        Tensor copy = is_dense(variable.sizes(), variable.strides()) ? empty(TensorInfo{variable.sizes(), variable.strides(), variable.dtype(), variable.device()}) : empty(variable.sizes(), variable.dtype(), variable.device());
+        copy_into(copy, grad);
+        state.grad = copy;
+      }
+    }
+  } else if (modes.grad_enabled) {
+    state.grad = call_operator(add, state.grad, grad);
+  } else {
+    call_operator(add_, state.grad, grad);
+  }
+  for (auto& hook : std::vector(state.post_accumulate)) hook->call(variable);
+}
+
+}  // namespace cresset

@@ -1,0 +1,197 @@
+// Node: one recorded call. Edges lead from a node to the nodes of its inputs; gradients flow along them.
+#pragma once
+#include <vector>
+
+#include "dispatch/call.h"
+
+namespace cresset {
+
+class Node;
+
+struct Edge {
+  RefPtr<Node> node;
+  uint32_t index = 0;  // which of the node's results
+};
+
+using Grads = SmallVector<Tensor, 2>;
+
+// A Python callable (or anything else) that sees a gradient pass. An undefined result leaves the gradient as it is.
+class TensorHook : public RefCounted {
+ public:
+  virtual Tensor call(const Tensor& grad) = 0;
+};
+class NodeHook : public RefCounted {
+ public:
+  virtual void before(Grads& grad_outputs) { (void)grad_outputs; }
+  virtual void after(Grads& grad_inputs, const Grads& grad_outputs) { (void)grad_inputs, (void)grad_outputs; }
+};
+
+// A tensor that may be gone.
+class WeakTensor : public RefCounted {
+ public:
+  TensorImpl* tensor = nullptr;
+};
+
+struct NodeHooks {
+  struct OnResult {
+    uint32_t index;
+    RefPtr<TensorHook> hook;
+  };
+  std::vector<OnResult> on_results;   // tensor hooks, in the order of registration
+  struct Retain {
+    uint32_t index;
+    RefPtr<WeakTensor> tensor;
+  };
+  std::vector<Retain> retain;         // retain_grad
+  std::vector<RefPtr<NodeHook>> node; // hooks of the node itself
+};
+
+struct ResultInfo {
+  Dims sizes;
+  Dtype dtype = Dtype::f32;
+  Device device;
+};
+
+class Node : public RefCounted {
+ public:
+  Node();
+  ~Node() override;
+  virtual const char* name() const = 0;
+  virtual void backward(Grads& grads, Grads& out) = 0;
+  virtual void release_saved() {}
+  virtual bool is_accumulate() const { return false; }
+
+  uint64_t sequence;
+  SmallVector<Edge, 3> edges;
+  SmallVector<ResultInfo, 1> results;
+  NodeHooks* hooks = nullptr;  // owned
+  CodePosition position;       // where the call was made
+  void* wrapper = nullptr;     // the Python object, borrowed; see bindings/node_type.cpp
+  void* metadata = nullptr;    // a Python dict, owned through release_object
+  NodeHooks& hooks_for_writing() { return hooks ? *hooks : *(hooks = new NodeHooks); }
+
+  static void* operator new(size_t bytes);
+  static void operator delete(void* p, size_t bytes);
+
+ protected:
+  void last_reference_gone() override;
+};
+
+// ---- saved tensors
+
+class PackedTensor : public RefCounted {  // saved_tensors_hooks
+ public:
+  virtual Tensor unpack() = 0;
+};
+
+class SavedTensor {
+ public:
+  SavedTensor() = default;
+  // `is_output`: the tensor is a result of the node itself, so the node must not own it (a cycle): an alias without history is kept.
+  SavedTensor(const Tensor& t, bool is_output, uint32_t output_index = 0);
+  Tensor unpack(const Node& owner) const;
+  bool defined() const { return tensor_.defined() || packed_; }
+  void reset() { tensor_.reset(), packed_.reset(); }
+  const Tensor& raw() const { return tensor_; }
+  // For `_saved_xxx` attributes and their register_hooks.
+  void replace(RefPtr<PackedTensor> packed) { tensor_.reset(), packed_ = std::move(packed); }
+
+ private:
+  Tensor tensor_;
+  RefPtr<PackedTensor> packed_;
+  uint32_t version_ = 0, output_index_ = 0;
+  bool is_output_ = false, was_leaf_alias_ = false;
+};
+
+// An argument kept for backward, owning what it refers to.
+struct OwnedValue {
+  Value value;                         // lists and texts point into the members below
+  SavedTensor tensor;
+  std::vector<SavedTensor> tensors;
+  Dims integers;
+  std::vector<double> reals;
+  std::string text;
+  TensorInfo info;
+  std::vector<TensorInfo> infos;
+  Derivative::Saved::What what = Derivative::Saved::argument;
+};
+
+// The node of a registered operator.
+class OperatorNode : public Node {
+ public:
+  explicit OperatorNode(const Operator& op) : op(op) {}
+  const Operator& op;                       // the functional form
+  SmallVector<OwnedValue, 1> saved;         // in the order of op.derivative->saves
+  SavedTensor pointwise_inputs[kMaxPointwiseInputs], pointwise_output;
+  Scalar pointwise_numbers[kMaxPointwiseInputs];
+  uint8_t is_number = 0;                    // bit i: input i was a Python number
+  ScalarAttribute attributes[kMaxPointwiseInputs];
+  SmallVector<int, 3> edge_counts;          // edges of each tensor parameter: one, or the length of a list
+  bool released = false;
+
+  const char* name() const override { return op.node_name.c_str(); }
+  void backward(Grads& grads, Grads& out) override;
+  void release_saved() override;
+  bool needs(int64_t edge) const { return static_cast<bool>(edges[edge].node); }
+};
+
+// Leaves: adds the gradient to tensor.grad.
+class AccumulateGrad : public Node {
+ public:
+  explicit AccumulateGrad(const Tensor& t);
+  ~AccumulateGrad() override;
+  const char* name() const override { return "torch::autograd::AccumulateGrad"; }
+  bool is_accumulate() const override { return true; }
+  void backward(Grads& grads, Grads& out) override;
+  Tensor variable;
+};
+
+// ---- what autograd keeps with a tensor
+
+enum class ViewOrigin : uint8_t { ordinary, no_grad, several_views, inference };
+
+class AutogradState : public GradState {
+ public:
+  ~AutogradState() override;
+  RefPtr<Node> grad_fn;
+  uint32_t output_index = 0;
+  Tensor grad;
+  AccumulateGrad* accumulator = nullptr;       // cleared by it
+  RefPtr<WeakTensor> weak;
+  std::vector<RefPtr<TensorHook>> leaf_hooks;  // hooks of a leaf
+  std::vector<RefPtr<TensorHook>> post_accumulate;
+  bool retains_grad = false;
+  uint32_t history = 0;       // of a base: how often its history was rewritten through a view
+  Tensor tangent;             // forward mode
+  int64_t tangent_level = -1;
+  void* python_hooks = nullptr;  // the dict behind Tensor._backward_hooks, owned by the bindings
+};
+
+inline AutogradState* state_of(const TensorImpl* t) { return static_cast<AutogradState*>(t->grad_state); }
+AutogradState& state_for_writing(TensorImpl* t);
+
+RefPtr<Node> grad_fn(const Tensor& t);        // regenerated for a view whose base was changed in place
+Edge gradient_edge(const Tensor& t);          // grad_fn or the accumulator; empty when no gradient is wanted
+bool is_leaf(const Tensor& t);
+void set_history(const Tensor& t, RefPtr<Node> node);            // appends a result to the node
+void rebase_history(const Tensor& t, RefPtr<Node> node);         // after an in-place change recorded by `node`
+void set_requires_grad(const Tensor& t, bool on);
+Tensor detach(const Tensor& t);                                  // shares memory and version
+void check_inplace(const char* who, const Tensor& target, bool record);
+void install_autograd();                                         // plugs the steps into dispatch
+
+// The Python side, plugged in by the bindings.
+struct PythonSteps {
+  void (*derivative)(OperatorNode&, Grads& grads, Grads& out);   // calls op.derivative, or the formula of a pointwise operator
+  void (*forward_mode)(Call&);
+  CodePosition (*capture)();
+  std::string (*describe)(CodePosition);
+  RefPtr<PackedTensor> (*pack)(const Tensor&);                   // null unless saved_tensors_hooks are active
+  void (*release_object)(void*);
+  void (*note_anomaly)(Node&);                                   // keeps the traceback of the call
+  void (*explain_anomaly)(Node&);                                // adds it to the exception in flight
+};
+extern PythonSteps python_steps;
+extern thread_local bool packs_saved_tensors;
+
+}  // namespace cresset

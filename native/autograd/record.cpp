@@ -1,0 +1,165 @@
+// Recording: turning a call that just ran into a node.
+#include "autograd/node.h"
+
+namespace cresset {
+namespace {
+
+bool is_tensor_parameter(const Parameter& p) { return p.type == ArgType::tensor || p.type == ArgType::tensor_or_scalar || p.type == ArgType::tensors; }
+
+Edge edge_of(const Value& v) {
+  if (v.kind != Kind::tensor || !v.tensor_->requires_grad) return {};
+  return gradient_edge(Tensor(v.tensor_));
+}
+
+void add_edges(Call& c, OperatorNode& node) {
+  const auto& parameters = c.op.signature.parameters;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!is_tensor_parameter(parameters[i])) continue;
+    if (parameters[i].type == ArgType::tensors) {
+      for (const Tensor& t : c.tensors(static_cast<int>(i))) node.edges.push_back(t.defined() && t->requires_grad ? gradient_edge(t) : Edge{});
+      node.edge_counts.push_back(static_cast<int>(c.args[i].count));
+    } else {
+      node.edges.push_back(edge_of(c.args[i]));
+      node.edge_counts.push_back(1);
+    }
+  }
+}
+
+TensorInfo info_of(const Tensor& t) { return t.defined() ? TensorInfo{t.sizes(), t.strides(), t.dtype(), t.device()} : TensorInfo{}; }
+
+OwnedValue own(const Call& c, const Derivative::Saved& saved) {
+  OwnedValue o;
+  o.what = saved.what;
+  if (saved.what == Derivative::Saved::output) {
+    o.tensor = SavedTensor(c.outputs[saved.index], true, static_cast<uint32_t>(saved.index));
+    o.value.kind = Kind::tensor;
+    return o;
+  }
+  if (saved.what == Derivative::Saved::all_outputs) {
+    for (int64_t i = 0; i < c.outputs.size(); ++i) o.tensors.emplace_back(c.outputs[i], true, static_cast<uint32_t>(i));
+    o.value.kind = Kind::tensors;
+    return o;
+  }
+  const Value& v = c.args[saved.index];
+  o.value = v;
+  switch (v.kind) {
+    case Kind::tensor: {
+      const Tensor t = saved.index == 0 && c.before.defined() ? c.before : Tensor(v.tensor_);
+      o.value.tensor_ = nullptr;
+      if (saved.what == Derivative::Saved::information) o.info = info_of(t);
+      else o.tensor = SavedTensor(t, false);
+      break;
+    }
+    case Kind::tensors:
+      o.value.tensors_ = nullptr;
+      for (const Tensor& t : c.tensors(saved.index)) {
+        if (saved.what == Derivative::Saved::information) o.infos.push_back(info_of(t));
+        else if (t.defined()) o.tensors.emplace_back(t, false);
+        else o.tensors.emplace_back();
+      }
+      break;
+    case Kind::integers: o.integers = Dims(c.integers(saved.index)); break;
+    case Kind::reals: o.reals.assign(c.reals(saved.index).begin(), c.reals(saved.index).end()); break;
+    case Kind::text: o.text = std::string(c.text(saved.index)); break;
+    default: break;
+  }
+  return o;
+}
+
+void save_pointwise(const Call& c, OperatorNode& node) {
+  const PointwiseDefinition& def = *c.op.pointwise;
+  uint8_t uses = 0;
+  for (int i = 0; i < def.input_count; ++i)
+    if (node.needs(i) && def.has_gradient[i]) uses |= def.uses[i];
+  for (int i = 0; i < def.input_count; ++i) {
+    const Value& v = c.args[i];
+    if (v.kind != Kind::tensor) {
+      node.is_number |= static_cast<uint8_t>(1 << i);
+      node.pointwise_numbers[i] = v.is_none() ? missing_bound(def.inputs[i]) : v.scalar_;
+    } else if (uses & (1 << i)) {
+      node.pointwise_inputs[i] = SavedTensor(i == 0 && c.before.defined() ? c.before : Tensor(v.tensor_), false);
+    }
+  }
+  if (uses & kUsesOutput) node.pointwise_output = SavedTensor(c.outputs[0], true);
+  for (int k = 0; k < def.scalar_count; ++k) node.attributes[k] = attribute(c.args[def.input_count + k]);
+}
+
+const Operator& functional_of(const Operator& op) { return op.functional ? *op.functional : op; }
+
+// For an in-place call: does backward read the first argument?
+bool reads_first(const Operator& op) {
+  if (op.pointwise) {
+    for (int i = 0; i < op.pointwise->input_count; ++i)
+      if (op.pointwise->uses[i] & 1) return true;
+    return false;
+  }
+  if (op.derivative)
+    for (const auto& s : op.derivative->saves)
+      if (s.what == Derivative::Saved::argument && s.index == 0) return true;
+  return false;
+}
+
+void before_write(Call& c, const Tensor& target, bool record) { check_inplace(c.op.name().c_str(), target, record); }
+
+void save_before(Call& c) {
+  if (reads_first(functional_of(c.op))) c.before = clone(c.tensor(0));
+}
+
+void note_change(const Tensor& t) {
+  Storage& s = *t->storage;
+  if (s.changed_at.code) release_code(s.changed_at.code);
+  s.changed_at = python_steps.capture();
+}
+
+void record(Call& c) {
+  const Operator& op = functional_of(c.op);
+  const bool inplace = c.op.inplace || c.op.mutates;
+  if (!inplace)  // an operator that gives its input back (contiguous, to) has done nothing to record
+    for (int i = 0; i < static_cast<int>(c.op.signature.parameters.size()); ++i)
+      if (c.args[i].kind == Kind::tensor && !c.outputs.empty() && c.outputs[0].get() == c.args[i].tensor_) return;
+  bool any_result = false;
+  for (const Tensor& t : c.outputs) any_result |= t.defined() && is_differentiable(t.dtype());
+  if (!any_result) return;
+  for (int i = 0; i < static_cast<int>(c.op.signature.parameters.size()); ++i)
+    check(c.args[i].kind != Kind::tensor || !c.args[i].tensor_->inference || modes.inference || c.args[i].tensor_->wrapped_number,
+          "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. "
+          "To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
+  auto* node = new OperatorNode(op);
+  RefPtr<Node> holder(node);
+  add_edges(c, *node);
+  node->position = python_steps.capture();
+  if (modes.anomaly) python_steps.note_anomaly(*node);
+  if (op.pointwise) {
+    save_pointwise(c, *node);
+  } else {
+    check_implemented(op.derivative, "the derivative for '", op.name(), "' is not implemented.");
+    for (const auto& s : op.derivative->saves) node->saved.push_back(own(c, s));
+  }
+  if (inplace) {
+    note_change(c.outputs[0]);
+    rebase_history(c.outputs[0], holder);
+    return;
+  }
+  for (const Tensor& t : c.outputs) {
+    if (t.defined()) set_history(t, holder);
+    else node->results.push_back({});
+  }
+}
+
+void after_view(Call& c) {
+  const Tensor from = c.tensor(0);
+  for (const Tensor& t : c.outputs) {
+    if (t.get() == from.get() || t.storage() != from.storage()) continue;
+    t->base = from->base ? from->base : RefPtr<TensorImpl>(from.get());
+    if (const AutogradState* base = state_of(t->base.get())) t->seen_history = base->history;
+    t->view_origin = static_cast<uint8_t>(c.op.shares_results ? ViewOrigin::several_views : modes.grad_enabled ? ViewOrigin::ordinary : ViewOrigin::no_grad);
+  }
+}
+
+void forward_mode(Call& c) { python_steps.forward_mode(c); }
+
+}  // namespace
+
+void install_autograd() { autograd_steps = {before_write, save_before, record, after_view, forward_mode}; }
+
+}  // namespace cresset

@@ -1,0 +1,28 @@
+// Binding Python arguments to an operator's signature.
+#pragma once
+#include <array>
+
+#include "bindings/python.h"
+
+namespace cresset {
+
+// Keeps alive what bound Values point to.
+struct Arena {
+  std::array<Dims, 4> integers;
+  std::vector<Tensor> tensors[3];
+  std::vector<double> reals;
+  SmallVector<Tensor, 2> made;  // 0-d tensors made from numbers
+  int used_integers = 0, used_tensors = 0;
+  bool override_seen = false;   // an argument wants __torch_function__
+};
+
+struct Arguments {
+  PyObject* const* args;
+  Py_ssize_t positional;
+  PyObject* names;  // tuple of keyword names, or null; their values follow the positional ones
+};
+
+// Fills call.args. False: the arguments do not fit, and `why` (when given) says how.
+bool bind(const Operator& op, const Arguments& arguments, Call& call, Arena& arena, std::string* why);
+
+}  // namespace cresset

@@ -1,0 +1,405 @@
+// Autograd's module functions: backward, modes, hooks, saved-tensor hooks, forward mode, and where in the program things happened.
+#include "bindings/python.h"
+
+namespace cresset {
+namespace {
+
+
+// ---------------------------------------------------------------- backward
+
+// run_backward(tensors, grads, keep_graph, create_graph, inputs or None, accumulate)
+PyObject* run_backward_py(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *tensors, *grads, *inputs;
+    int keep, create, accumulate;
+    if (!PyArg_ParseTuple(args, "O!O!ppOp", &PyTuple_Type, &tensors, &PyTuple_Type, &grads, &keep, &create, &inputs, &accumulate)) raise_python();
+    BackwardRequest request;
+    request.keep_graph = keep;
+    request.create_graph = create;
+    request.accumulate = accumulate;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i) {
+      const Tensor t = unwrap(PyTuple_GET_ITEM(tensors, i));
+      Edge edge = gradient_edge(t);
+      check(edge.node, "element ", i, " of tensors does not require grad and does not have a grad_fn");
+      request.roots.push_back(edge);
+      request.root_grads.push_back(unwrap(PyTuple_GET_ITEM(grads, i)));
+    }
+    if (inputs == Py_None) {
+      run_backward(request);
+      Py_RETURN_NONE;
+    }
+    const Py_ssize_t n = PyTuple_GET_SIZE(inputs);
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* o = PyTuple_GET_ITEM(inputs, i);
+      if (PyTuple_Check(o)) {  // (node, index): a GradientEdge
+        request.wanted.push_back({unwrap_node(PyTuple_GET_ITEM(o, 0)), static_cast<uint32_t>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(o, 1)))});
+        continue;
+      }
+      const Tensor t = unwrap(o);
+      Edge edge = gradient_edge(t);
+      check(edge.node, "One of the differentiated Tensors does not require grad");
+      request.wanted.push_back(edge);
+    }
+    const std::vector<Tensor> found = run_backward(request);
+    Ref tuple(require(PyTuple_New(n)));
+    for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(tuple.get(), i, wrap(found[static_cast<size_t>(i)]));
+    return tuple.release();
+  });
+}
+
+// Tensor.backward() on a scalar without further arguments, without a detour through Python.
+PyObject* backward_scalar(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Tensor t = unwrap(self);
+    Edge edge = gradient_edge(t);
+    check(edge.node, "element 0 of tensors does not require grad and does not have a grad_fn");
+    check(t.numel() == 1, "grad can be implicitly created only for scalar outputs, but got shape ", tuple(t.sizes()));
+    check(!is_complex(t.dtype()), "grad can be implicitly created only for real scalar outputs but got ", name_of(t.dtype()));
+    BackwardRequest request;
+    request.roots.push_back(edge);
+    request.root_grads.push_back(full(t.sizes(), Scalar(1), t.dtype(), t.device()));
+    run_backward(request);
+    Py_RETURN_NONE;
+  });
+}
+
+// ---------------------------------------------------------------- hooks
+
+class DictHook : public TensorHook {  // calls every value of a dict; handles remove entries from it
+ public:
+  explicit DictHook(PyObject* dict) : dict_(Py_NewRef(dict)) {}
+  ~DictHook() override { Py_DECREF(dict_); }
+  Tensor call(const Tensor& grad) override {
+    Ref values(require(PyDict_Values(dict_)));
+    Tensor now = grad;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
+      Ref result(require(PyObject_CallFunctionObjArgs(PyList_GET_ITEM(values.get(), i), Ref(wrap(now)).get(), nullptr)));
+      if (result.get() == Py_None) continue;
+      check_type(is_tensor(result.get()), "a tensor hook must return None or a Tensor, got ", Py_TYPE(result.get())->tp_name);
+      const Tensor changed = unwrap(result.get());
+      check(changed.sizes() == grad.sizes(), "hook has changed the size of value: from ", list(grad.sizes()), " to ", list(changed.sizes()));
+      check(changed.dtype() == grad.dtype(), "hook has changed the type of value: from ", name_of(grad.dtype()), " to ", name_of(changed.dtype()));
+      now = changed;
+    }
+    return now.get() == grad.get() ? Tensor() : now;
+  }
+
+ private:
+  PyObject* dict_;
+};
+
+RefPtr<WeakTensor> weak_of(const Tensor& t) {
+  AutogradState& state = state_for_writing(t.get());
+  if (!state.weak) {
+    state.weak = RefPtr<WeakTensor>(new WeakTensor);
+    state.weak->tensor = t.get();
+  }
+  return state.weak;
+}
+
+PyObject* add_tensor_hooks(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *self, *dict;
+    if (!PyArg_ParseTuple(args, "O!O!", tensor_type, &self, &PyDict_Type, &dict)) raise_python();
+    const Tensor t = unwrap(self);
+    check(t->requires_grad, "cannot register a hook on a tensor that doesn't require gradient");
+    RefPtr<TensorHook> hook(new DictHook(dict));
+    if (RefPtr<Node> node = grad_fn(t)) node->hooks_for_writing().on_results.push_back({state_of(t.get())->output_index, hook});
+    else state_for_writing(t.get()).leaf_hooks.push_back(hook);
+    Py_RETURN_NONE;
+  });
+}
+PyObject* add_post_accumulate_hooks(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *self, *dict;
+    if (!PyArg_ParseTuple(args, "O!O!", tensor_type, &self, &PyDict_Type, &dict)) raise_python();
+    const Tensor t = unwrap(self);
+    check(t->requires_grad, "cannot register a hook on a tensor that doesn't require gradient");
+    check(is_leaf(t), "post accumulate grad hooks cannot be registered on non-leaf tensors");
+    class Post : public DictHook {
+     public:
+      using DictHook::DictHook;
+    };
+    state_for_writing(t.get()).post_accumulate.push_back(RefPtr<TensorHook>(new Post(dict)));
+    Py_RETURN_NONE;
+  });
+}
+PyObject* retain_grad(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Tensor t = unwrap(self);
+    check(t->requires_grad, "can't retain_grad on Tensor that has requires_grad=False");
+    RefPtr<Node> node = grad_fn(t);
+    AutogradState& state = state_for_writing(t.get());
+    if (!node || state.retains_grad) Py_RETURN_NONE;
+    state.retains_grad = true;
+    node->hooks_for_writing().retain.push_back({state.output_index, weak_of(t)});
+    Py_RETURN_NONE;
+  });
+}
+
+// ---------------------------------------------------------------- saved-tensor hooks
+
+struct HookPair {
+  Ref pack, unpack;
+};
+thread_local std::vector<HookPair> saved_hooks;
+thread_local std::string saved_hooks_disabled;
+
+class PackedByPython : public PackedTensor {
+ public:
+  PackedByPython(Ref packed, Ref unpack) : packed_(std::move(packed)), unpack_(std::move(unpack)) {}
+  Tensor unpack() override {
+    Ref result(require(PyObject_CallFunctionObjArgs(unpack_.get(), packed_.get(), nullptr)));
+    check_type(is_tensor(result.get()), "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ", Py_TYPE(result.get())->tp_name);
+    return unwrap(result.get());
+  }
+
+ private:
+  Ref packed_, unpack_;
+};
+
+RefPtr<PackedTensor> pack(const Tensor& t) {
+  if (saved_hooks.empty()) return nullptr;
+  const HookPair top = saved_hooks.back();
+  // The hook itself must not be seen by the hooks, nor recorded.
+  packs_saved_tensors = false;
+  Ref packed;
+  try {
+    packed = Ref(require(PyObject_CallFunctionObjArgs(top.pack.get(), Ref(wrap(t)).get(), nullptr)));
+  } catch (...) {
+    packs_saved_tensors = true;
+    throw;
+  }
+  packs_saved_tensors = true;
+  return RefPtr<PackedTensor>(new PackedByPython(std::move(packed), top.unpack));
+}
+
+PyObject* push_saved_hooks(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *p, *u;
+    if (!PyArg_ParseTuple(args, "OO", &p, &u)) raise_python();
+    check(saved_hooks_disabled.empty(), saved_hooks_disabled);
+    saved_hooks.push_back({Ref::borrow(p), Ref::borrow(u)});
+    packs_saved_tensors = true;
+    Py_RETURN_NONE;
+  });
+}
+PyObject* pop_saved_hooks(PyObject*, PyObject*) {
+  if (!saved_hooks.empty()) saved_hooks.pop_back();
+  packs_saved_tensors = !saved_hooks.empty();
+  Py_RETURN_NONE;
+}
+PyObject* disable_saved_hooks(PyObject*, PyObject* message) {
+  return guarded([&]() -> PyObject* {
+    PyObject* before = saved_hooks_disabled.empty() ? Py_NewRef(Py_None) : PyUnicode_FromString(saved_hooks_disabled.c_str());
+    saved_hooks_disabled = message == Py_None ? "" : PyUnicode_AsUTF8(message);
+    return before;
+  });
+}
+
+// ---------------------------------------------------------------- where in the program
+
+std::string package_folder;  // frames of cresset itself are skipped
+
+bool is_ours(PyCodeObject* code) {
+  if (package_folder.empty()) return false;
+  Py_ssize_t n;
+  const char* file = PyUnicode_AsUTF8AndSize(code->co_filename, &n);
+  return file && std::string_view(file, static_cast<size_t>(n)).starts_with(package_folder);
+}
+
+CodePosition capture() {
+  PyFrameObject* frame = PyEval_GetFrame();
+  if (!frame) return {};
+  Ref holder = Ref::borrow(reinterpret_cast<PyObject*>(frame));
+  while (true) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    if (!is_ours(code)) return {code, PyFrame_GetLasti(frame)};
+    PyFrameObject* back = PyFrame_GetBack(frame);
+    if (!back) return {code, PyFrame_GetLasti(frame)};
+    Py_DECREF(code);
+    holder = Ref(reinterpret_cast<PyObject*>(back));
+    frame = back;
+  }
+}
+
+std::string describe(CodePosition p) {
+  auto* code = static_cast<PyCodeObject*>(p.code);
+  const int line = PyCode_Addr2Line(code, p.instruction);
+  std::string where = join(PyUnicode_AsUTF8(code->co_filename), ":", line, " in ", PyUnicode_AsUTF8(code->co_name));
+  if (PyObject* linecache = PyImport_ImportModule("linecache")) {
+    if (PyObject* text = PyObject_CallMethod(linecache, "getline", "Oi", code->co_filename, line)) {
+      std::string source = PyUnicode_AsUTF8(text);
+      const size_t first = source.find_first_not_of(" \t\n");
+      if (first != std::string::npos) where += ": " + source.substr(first, source.find_last_not_of(" \t\n") - first + 1);
+      Py_DECREF(text);
+    }
+    Py_DECREF(linecache);
+  }
+  if (PyErr_Occurred()) PyErr_Clear();
+  return where;
+}
+
+void release_code_object(void* code) {
+  if (!Py_IsInitialized()) return;
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  Py_DECREF(static_cast<PyObject*>(code));
+  PyGILState_Release(gil);
+}
+void release_object(void* o) {
+  if (!Py_IsInitialized()) return;
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  Py_DECREF(static_cast<PyObject*>(o));
+  PyGILState_Release(gil);
+}
+
+// ---------------------------------------------------------------- anomaly mode, forward mode
+
+PyObject *anomaly_note = nullptr, *anomaly_explain = nullptr, *forward_function = nullptr;
+
+void note_anomaly(Node& node) {
+  if (anomaly_note) Ref(require(PyObject_CallFunctionObjArgs(anomaly_note, Ref(wrap(RefPtr<Node>(&node))).get(), nullptr)));
+}
+void explain_anomaly(Node& node) {
+  if (!anomaly_explain) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (PyObject* r = PyObject_CallFunctionObjArgs(anomaly_explain, Ref(wrap(RefPtr<Node>(&node))).get(), nullptr)) Py_DECREF(r);
+  else PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+}
+
+PyObject* wrap_value(const Value& v, const Call& c, int i) {
+  switch (v.kind) {
+    case Kind::scalar: return wrap(v.scalar_);
+    case Kind::tensor: return wrap(Tensor(v.tensor_));
+    case Kind::tensors: {
+      PyObject* l = PyList_New(0);
+      for (const Tensor& t : c.tensors(i)) PyList_Append(l, Ref(wrap(t)).get());
+      return l;
+    }
+    case Kind::integers: return wrap_tuple(c.integers(i));
+    case Kind::dtype: return wrap(v.dtype_);
+    case Kind::device: return wrap(v.device_);
+    case Kind::memory_format: return wrap(v.memory_format_);
+    case Kind::text: return PyUnicode_FromStringAndSize(v.text_, v.count);
+    case Kind::object: return Py_NewRef(static_cast<PyObject*>(v.object_));
+    default: Py_RETURN_NONE;
+  }
+}
+
+// forward_function(name, overload, {argument: value}, outputs)
+void forward_mode(Call& c) {
+  if (!forward_function) return;
+  Ref arguments(require(PyDict_New())), outputs(require(PyTuple_New(static_cast<Py_ssize_t>(c.outputs.size()))));
+  for (size_t i = 0; i < c.op.signature.parameters.size(); ++i)
+    PyDict_SetItemString(arguments.get(), c.op.signature.parameters[i].name.c_str(), Ref(wrap_value(c.args[i], c, static_cast<int>(i))).get());
+  for (int64_t i = 0; i < c.outputs.size(); ++i) PyTuple_SET_ITEM(outputs.get(), i, wrap(c.outputs[i]));
+  Ref before(c.before.defined() ? wrap(c.before) : Py_NewRef(Py_None));
+  Ref(require(PyObject_CallFunction(forward_function, "ssOO", c.op.name().c_str(), c.op.signature.overload.c_str(), arguments.get(), outputs.get())));
+}
+
+PyObject* set_python_hooks(PyObject*, PyObject* args) {
+  PyObject *note, *explain, *forward;
+  const char* folder;
+  if (!PyArg_ParseTuple(args, "OOOs", &note, &explain, &forward, &folder)) return nullptr;
+  anomaly_note = Py_NewRef(note);
+  anomaly_explain = Py_NewRef(explain);
+  forward_function = Py_NewRef(forward);
+  package_folder = folder;
+  Py_RETURN_NONE;
+}
+PyObject* set_tangent(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *self, *tangent;
+    long long level;
+    if (!PyArg_ParseTuple(args, "O!OL", tensor_type, &self, &tangent, &level)) raise_python();
+    TensorImpl* t = impl_of(self);
+    AutogradState& s = state_for_writing(t);
+    s.tangent = tangent == Py_None ? Tensor() : unwrap(tangent);
+    s.tangent_level = tangent == Py_None ? -1 : level;
+    t->has_tangent = s.tangent.defined();
+    Py_RETURN_NONE;
+  });
+}
+PyObject* get_tangent(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const AutogradState* s = state_of(impl_of(self));
+    if (!s || !s->tangent.defined()) Py_RETURN_NONE;
+    return Py_BuildValue("NL", wrap(s->tangent), static_cast<long long>(s->tangent_level));
+  });
+}
+
+// ---------------------------------------------------------------- modes
+
+template <bool Modes::*member>
+PyObject* get_mode(PyObject*, PyObject*) { return PyBool_FromLong(modes.*member); }
+// Sets a mode and returns what it was.
+template <bool Modes::*member>
+PyObject* set_mode(PyObject*, PyObject* on) {
+  const bool before = modes.*member;
+  modes.*member = PyObject_IsTrue(on) == 1;
+  return PyBool_FromLong(before);
+}
+PyObject* gradient_edge_py(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    Edge e = gradient_edge(unwrap(self));
+    check(e.node, "It is not possible to get the gradient edge for a Tensor that does not require gradients");
+    return Py_BuildValue("NI", wrap(e.node), e.index);
+  });
+}
+PyObject* bump_version(PyObject*, PyObject* self) {
+  ++impl_of(self)->storage->version;
+  Py_RETURN_NONE;
+}
+PyObject* set_version(PyObject*, PyObject* args) {
+  PyObject* self;
+  unsigned version;
+  if (!PyArg_ParseTuple(args, "O!I", tensor_type, &self, &version)) return nullptr;
+  impl_of(self)->storage->version = version;
+  Py_RETURN_NONE;
+}
+PyObject* detach_py(PyObject*, PyObject* self) { return guarded([&]() -> PyObject* { return wrap(detach(unwrap(self))); }); }
+
+PyMethodDef functions[] = {
+    {"run_backward", run_backward_py, METH_VARARGS, nullptr},
+    {"backward_scalar", backward_scalar, METH_O, nullptr},
+    {"add_tensor_hooks", add_tensor_hooks, METH_VARARGS, nullptr},
+    {"add_post_accumulate_hooks", add_post_accumulate_hooks, METH_VARARGS, nullptr},
+    {"retain_grad", retain_grad, METH_O, nullptr},
+    {"push_saved_hooks", push_saved_hooks, METH_VARARGS, nullptr},
+    {"pop_saved_hooks", pop_saved_hooks, METH_NOARGS, nullptr},
+    {"disable_saved_hooks", disable_saved_hooks, METH_O, nullptr},
+    {"set_python_hooks", set_python_hooks, METH_VARARGS, nullptr},
+    {"set_tangent", set_tangent, METH_VARARGS, nullptr},
+    {"get_tangent", get_tangent, METH_O, nullptr},
+    {"is_grad_enabled", get_mode<&Modes::grad_enabled>, METH_NOARGS, "is_grad_enabled() -> bool\n\nWhether operations are recorded."},
+    {"set_grad_mode", set_mode<&Modes::grad_enabled>, METH_O, nullptr},
+    {"is_inference_mode_enabled", get_mode<&Modes::inference>, METH_NOARGS, "is_inference_mode_enabled() -> bool"},
+    {"set_inference_mode", set_mode<&Modes::inference>, METH_O, nullptr},
+    {"is_anomaly_enabled", get_mode<&Modes::anomaly>, METH_NOARGS, "is_anomaly_enabled() -> bool"},
+    {"set_anomaly", set_mode<&Modes::anomaly>, METH_O, nullptr},
+    {"is_anomaly_check_nan_enabled", get_mode<&Modes::anomaly_checks_nan>, METH_NOARGS, nullptr},
+    {"set_anomaly_check_nan", set_mode<&Modes::anomaly_checks_nan>, METH_O, nullptr},
+    {"gradient_edge", gradient_edge_py, METH_O, nullptr},
+    {"bump_version", bump_version, METH_O, nullptr},
+    {"set_version", set_version, METH_VARARGS, nullptr},
+    {"detach_raw", detach_py, METH_O, nullptr},
+    {}};
+
+}  // namespace
+
+void add_autograd(PyObject* module) {
+  install_autograd();
+  python_steps.forward_mode = forward_mode;
+  python_steps.capture = capture;
+  python_steps.describe = describe;
+  python_steps.pack = pack;
+  python_steps.release_object = release_object;
+  python_steps.note_anomaly = note_anomaly;
+  python_steps.explain_anomaly = explain_anomaly;
+  release_code = release_code_object;
+  PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace cresset

@@ -1,0 +1,429 @@
+// Tensors from Python data and back: nested sequences, NumPy arrays, buffers, lists, raw memory.
+#include <cmath>
+#include <cstring>
+
+#include "bindings/python.h"
+#include "tensor/convert.h"
+
+namespace cresset {
+
+Tensor tensor_from_data(PyObject* data, int dtype, Device device);
+
+namespace {
+
+// ---------------------------------------------------------------- nested sequences
+
+bool is_sequence(PyObject* o) { return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !is_tensor(o); }
+
+// Follows the first elements down to find the shape.
+void find_shape(PyObject* o, Dims& sizes, int depth) {
+  check_value(depth < 64, "tensor: nested too deep (a list that holds itself?)");
+  if (is_tensor(o)) {
+    for (int64_t s : impl_of(o)->sizes) sizes.push_back(s);
+    return;
+  }
+  if (!is_sequence(o)) return;
+  const Py_ssize_t n = PySequence_Size(o);
+  if (n < 0) {
+    PyErr_Clear();
+    return;
+  }
+  sizes.push_back(n);
+  if (n == 0) return;
+  Ref first(require(PySequence_GetItem(o, 0)));
+  find_shape(first.get(), sizes, depth + 1);
+}
+
+// The kind of number the data holds: bool < int < float < complex; -1: nothing seen.
+void find_kind(PyObject* o, int& kind, int& exact) {
+  if (PyFloat_Check(o)) kind = std::max(kind, 2);
+  else if (PyBool_Check(o)) kind = std::max(kind, 0);
+  else if (PyLong_Check(o)) kind = std::max(kind, 1);
+  else if (PyComplex_Check(o)) kind = std::max(kind, 3);
+  else if (is_tensor(o)) {
+    const Dtype d = impl_of(o)->dtype;
+    exact = exact < 0 ? static_cast<int>(d) : static_cast<int>(promote(static_cast<Dtype>(exact), d));
+  } else if (is_sequence(o)) {
+    Ref fast(require(PySequence_Fast(o, "expected a sequence")));
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
+    for (Py_ssize_t i = 0; i < n; ++i) find_kind(PySequence_Fast_GET_ITEM(fast.get(), i), kind, exact);
+  } else {
+    Scalar s;
+    check_type(!PyUnicode_Check(o) && to_scalar(o, s), PyUnicode_Check(o) ? "new(): invalid data type 'str'" : join("Could not infer dtype of ", Py_TYPE(o)->tp_name));
+    // NumPy scalars carry a dtype of their own.
+    const std::string_view type = Py_TYPE(o)->tp_name;
+    static const std::pair<std::string_view, Dtype> numpy[] = {{"numpy.float32", Dtype::f32}, {"numpy.float64", Dtype::f64}, {"numpy.float16", Dtype::f16}, {"numpy.int64", Dtype::i64}, {"numpy.int32", Dtype::i32},
+                                                               {"numpy.int16", Dtype::i16}, {"numpy.int8", Dtype::i8}, {"numpy.uint8", Dtype::u8}, {"numpy.bool_", Dtype::b8}, {"numpy.bool", Dtype::b8},
+                                                               {"numpy.complex64", Dtype::c64}, {"numpy.complex128", Dtype::c128}};
+    for (auto& [name, d] : numpy)
+      if (type == name) {
+        exact = exact < 0 ? static_cast<int>(d) : static_cast<int>(promote(static_cast<Dtype>(exact), d));
+        return;
+      }
+    kind = std::max(kind, s.kind == Scalar::Kind::boolean ? 0 : s.kind == Scalar::Kind::integer ? 1 : s.kind == Scalar::Kind::real ? 2 : 3);
+  }
+}
+
+template <class T>
+void store_scalar(PyObject* o, char* to) {
+  T v;
+  if (std::is_same_v<T, float> && PyFloat_CheckExact(o)) {
+    v = Scalar(PyFloat_AS_DOUBLE(o)).to<T>();
+  } else {
+    Scalar s;
+    check_type(!PyUnicode_Check(o) && to_scalar(o, s), PyUnicode_Check(o) ? "new(): invalid data type 'str'" : join("Could not infer dtype of ", Py_TYPE(o)->tp_name));
+    if (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      check(s.kind != Scalar::Kind::complex, "value cannot be converted to an integer type without overflow: it is complex");
+      if (s.kind == Scalar::Kind::real) check(std::isfinite(s.real) && std::fabs(s.real) < 9.3e18, "value cannot be converted to type int64_t without overflow");
+      if (sizeof(T) < 8 && s.kind == Scalar::Kind::integer) {
+        constexpr int kBits = static_cast<int>(8 * sizeof(T)) % 64;
+        const int64_t low = std::is_signed_v<T> ? -(int64_t{1} << (kBits - 1)) : -(int64_t{1} << kBits), high = (int64_t{1} << (kBits - std::is_signed_v<T>)) - 1;
+        check(s.integer >= low && s.integer <= high, "value cannot be converted to type ", name_of(dtype_of<T>), " without overflow: ", s.integer);
+      }
+    }
+    const bool takes_complex = is_complex(dtype_of<T>) || dtype_of<T> == Dtype::b8;
+    check(s.kind != Scalar::Kind::complex || takes_complex, "value cannot be converted to type ", name_of(dtype_of<T>), " without overflow: it is complex");
+    v = s.to<T>();
+  }
+  std::memcpy(to, &v, sizeof(T));
+}
+using Store = void (*)(PyObject*, char*);
+Store store_for(Dtype d) {
+  switch (d) {
+#define CRESSET_STORE(tag, type) \
+  case Dtype::tag: return store_scalar<type>;
+    CRESSET_FOR_EACH_DTYPE(CRESSET_STORE)
+#undef CRESSET_STORE
+    default: fail("tensor: unknown dtype");
+  }
+}
+
+void fill_from(PyObject* o, DimsView sizes, int64_t depth, Dtype dtype, Store store, char*& at) {
+  const int64_t rank = static_cast<int64_t>(sizes.size());
+  if (is_tensor(o)) {
+    const Tensor t = unwrap(o);
+    check_value(t.sizes() == Dims(sizes.subspan(static_cast<size_t>(depth))), "expected sequence of equal shapes, but got a tensor of shape ", tuple(t.sizes()), " at dim ", depth);
+    const Tensor c = contiguous(convert(t, dtype));
+    std::memcpy(at, c.bytes(), static_cast<size_t>(c.numel() * size_of(dtype)));
+    at += c.numel() * size_of(dtype);
+    return;
+  }
+  if (depth == rank) {
+    check_value(!is_sequence(o), "expected a number at the innermost level (dim ", depth - 1, "), got ", Py_TYPE(o)->tp_name, "; too many dimensions or a ragged list");
+    store(o, at);
+    at += size_of(dtype);
+    return;
+  }
+  check_type(is_sequence(o), "not a sequence: expected a list at dim ", depth, ", got ", Py_TYPE(o)->tp_name);
+  Ref fast(require(PySequence_Fast(o, "expected a sequence")));
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
+  check_value(n == sizes[static_cast<size_t>(depth)], "expected sequence of length ", sizes[static_cast<size_t>(depth)], " at dim ", depth, " (got ", n, ")");
+  if (depth + 1 == rank) {
+    const int64_t width = size_of(dtype);
+    for (Py_ssize_t i = 0; i < n; ++i, at += width) {
+      PyObject* item = PySequence_Fast_GET_ITEM(fast.get(), i);
+      check_value(!is_sequence(item), "expected a number at the innermost level (dim ", depth, "), got ", Py_TYPE(item)->tp_name, "; a ragged list?");
+      if (is_tensor(item)) {
+        Scalar s = cresset::item(unwrap(item));
+        Ref number(wrap(s));
+        store(number.get(), at);
+      } else {
+        store(item, at);
+      }
+    }
+    return;
+  }
+  for (Py_ssize_t i = 0; i < n; ++i) fill_from(PySequence_Fast_GET_ITEM(fast.get(), i), sizes, depth + 1, dtype, store, at);
+}
+
+// ---------------------------------------------------------------- NumPy and buffers
+
+int dtype_from_format(const char* f, Py_ssize_t size) {
+  if (!f) return static_cast<int>(Dtype::u8);
+  if (*f == '<' || *f == '=' || *f == '@' || *f == '|') ++f;
+  const std::string_view s(f);
+  if (s == "?") return static_cast<int>(Dtype::b8);
+  if (s == "e") return static_cast<int>(Dtype::f16);
+  if (s == "f") return static_cast<int>(Dtype::f32);
+  if (s == "d") return static_cast<int>(Dtype::f64);
+  if (s == "Zf") return static_cast<int>(Dtype::c64);
+  if (s == "Zd") return static_cast<int>(Dtype::c128);
+  if (s.size() == 1 && std::strchr("bhilqn", f[0])) return static_cast<int>(size == 1 ? Dtype::i8 : size == 2 ? Dtype::i16 : size == 4 ? Dtype::i32 : Dtype::i64);
+  if (s.size() == 1 && std::strchr("BHILQN", f[0])) return static_cast<int>(size == 1 ? Dtype::u8 : size == 2 ? Dtype::u16 : size == 4 ? Dtype::u32 : Dtype::u64);
+  return -1;
+}
+
+const char* format_of(Dtype d) {
+  switch (d) {
+    case Dtype::u8: return "B";
+    case Dtype::i8: return "b";
+    case Dtype::i16: return "h";
+    case Dtype::i32: return "i";
+    case Dtype::i64: return "q";
+    case Dtype::u16: return "H";
+    case Dtype::u32: return "I";
+    case Dtype::u64: return "Q";
+    case Dtype::f16: return "e";
+    case Dtype::f32: return "f";
+    case Dtype::f64: return "d";
+    case Dtype::c64: return "Zf";
+    case Dtype::c128: return "Zd";
+    case Dtype::b8: return "?";
+    default: return nullptr;
+  }
+}
+
+// A tensor that shares a buffer's memory and keeps its owner alive.
+Tensor share_buffer(PyObject* owner, const char* who) {
+  auto* view = new Py_buffer;
+  if (PyObject_GetBuffer(owner, view, PyBUF_FULL_RO) < 0) {
+    delete view;
+    raise_python();
+  }
+  const auto give_up = [&](auto&&... parts) {
+    PyBuffer_Release(view);
+    delete view;
+    fail(ErrorKind::type, parts...);
+  };
+  const int d = dtype_from_format(view->format, view->itemsize);
+  if (d < 0) give_up(who, ": can't convert an array of format '", std::string(view->format ? view->format : "?"), "'. The supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.");
+  Dims sizes, strides;
+  for (int i = 0; i < view->ndim; ++i) {
+    sizes.push_back(view->shape[i]);
+    const Py_ssize_t stride = view->strides ? view->strides[i] : view->itemsize;
+    if (stride < 0) {
+      PyBuffer_Release(view);
+      delete view;
+      fail(ErrorKind::value, "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. (You can probably work around this by making a copy of your array with array.copy().) ");
+    }
+    if (stride % view->itemsize) {
+      PyBuffer_Release(view);
+      delete view;
+      fail(ErrorKind::value, "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.");
+    }
+    strides.push_back(stride / view->itemsize);
+  }
+  const bool read_only = view->readonly;
+  int64_t span = view->itemsize;
+  for (int64_t i = 0; i < sizes.size(); ++i) span += (std::max<int64_t>(sizes[i], 1) - 1) * strides[i] * view->itemsize;
+  RefPtr<Storage> storage = Storage::borrow(view->buf, std::max<int64_t>(span, 0), Device{}, [view] {
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    PyBuffer_Release(view);
+    delete view;
+    PyGILState_Release(gil);
+  });
+  (void)read_only;
+  Tensor t = empty(Dims{0}, static_cast<Dtype>(d));
+  t->storage = storage;
+  t->sizes = sizes;
+  t->strides = strides;
+  t->update_numel_and_contiguity();
+  return t;
+}
+
+bool is_numpy_array(PyObject* o) {
+  const std::string_view type = Py_TYPE(o)->tp_name;
+  return type == "numpy.ndarray" || (type != "array.array" && PyObject_CheckBuffer(o) && PyObject_HasAttrString(o, "__array_interface__"));
+}
+
+// from_buffer(obj) -> Tensor sharing memory
+PyObject* from_buffer(PyObject*, PyObject* o) { return guarded([&]() -> PyObject* { return wrap(share_buffer(o, "from_numpy")); }); }
+
+// make_tensor(data, dtype or None, device or None): copies.
+PyObject* make_tensor(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *data, *dtype, *device;
+    if (!PyArg_ParseTuple(args, "OOO", &data, &dtype, &device)) raise_python();
+    check_type(dtype == Py_None || Py_TYPE(dtype) == dtype_type, "tensor(): argument 'dtype' must be torch.dtype, not ", Py_TYPE(dtype)->tp_name);
+    return wrap(tensor_from_data(data, dtype == Py_None ? -1 : static_cast<int>(reinterpret_cast<PyDtype*>(dtype)->value), device == Py_None ? default_device() : parse_device(device)));
+  });
+}
+
+// ---------------------------------------------------------------- to Python
+
+PyObject* list_of(const char* data, Dtype dtype, DimsView sizes, DimsView strides) {
+  if (sizes.empty()) {
+    const int64_t width = size_of(dtype);
+    Tensor one = empty({}, dtype);
+    std::memcpy(one.bytes(), data, static_cast<size_t>(width));
+    return wrap(item(one));
+  }
+  const int64_t n = sizes[0], step = strides[0] * size_of(dtype);
+  Ref out(require(PyList_New(n)));
+  if (sizes.size() == 1 && (dtype == Dtype::f32 || dtype == Dtype::f64 || dtype == Dtype::i64)) {
+    for (int64_t i = 0; i < n; ++i) {
+      const char* p = data + i * step;
+      PyObject* v = dtype == Dtype::f32 ? PyFloat_FromDouble(*reinterpret_cast<const float*>(p)) : dtype == Dtype::f64 ? PyFloat_FromDouble(*reinterpret_cast<const double*>(p)) : PyLong_FromLongLong(*reinterpret_cast<const int64_t*>(p));
+      PyList_SET_ITEM(out.get(), i, require(v));
+    }
+    return out.release();
+  }
+  for (int64_t i = 0; i < n; ++i) PyList_SET_ITEM(out.get(), i, require(list_of(data + i * step, dtype, sizes.subspan(1), strides.subspan(1))));
+  return out.release();
+}
+PyObject* tolist(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Tensor t = unwrap(self);
+    check_implemented(!t.is_meta(), "Cannot copy out of meta tensor; no data!");
+    return list_of(t.bytes(), t.dtype(), t.sizes(), t.strides());
+  });
+}
+
+// The buffer protocol: memoryview(t), np.frombuffer, bytes(t).
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  return guarded(
+      [&]() -> int {
+        TensorImpl* t = impl_of(self);
+        const char* format = format_of(t->dtype);
+        CRESSET_CHECK_KIND(ErrorKind::buffer, format, "a tensor of ", name_of(t->dtype), " has no buffer format");
+        CRESSET_CHECK_KIND(ErrorKind::buffer, t->storage->device.is_cpu(), "only a tensor on the CPU has a buffer");
+        CRESSET_CHECK_KIND(ErrorKind::buffer, !t->requires_grad, "Can't export a buffer of a Tensor that requires grad. Use tensor.detach() first.");
+        CRESSET_CHECK_KIND(ErrorKind::buffer, (flags & PyBUF_STRIDES) == PyBUF_STRIDES || t->contiguous, "the tensor is not contiguous");
+        auto* shape = new Py_ssize_t[static_cast<size_t>(2 * t->dim() + 1)];
+        for (int64_t d = 0; d < t->dim(); ++d) {
+          shape[d] = t->sizes[d];
+          shape[t->dim() + d] = t->strides[d] * size_of(t->dtype);
+        }
+        static char nothing[1];
+        view->buf = t->storage->data ? t->data() : nothing;
+        view->obj = Py_NewRef(self);
+        view->len = t->numel * size_of(t->dtype);
+        view->readonly = t->storage->read_only;
+        view->itemsize = size_of(t->dtype);
+        view->format = flags & PyBUF_FORMAT ? const_cast<char*>(format) : nullptr;
+        view->ndim = static_cast<int>(t->dim());
+        view->shape = shape;
+        view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? shape + t->dim() : nullptr;
+        view->suboffsets = nullptr;
+        view->internal = shape;
+        return 0;
+      },
+      -1);
+}
+void release_buffer(PyObject*, Py_buffer* view) { delete[] static_cast<Py_ssize_t*>(view->internal); }
+
+// ---------------------------------------------------------------- storage and raw memory
+
+// storage_info(tensor) -> (address of the Storage, data pointer, bytes, shared)
+PyObject* storage_info(PyObject*, PyObject* self) {
+  Storage& s = *impl_of(self)->storage;
+  return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(s.data), static_cast<long long>(s.bytes), s.shared ? Py_True : Py_False);
+}
+// bytes_tensor(tensor): the whole storage as a uint8 tensor that shares it
+PyObject* storage_bytes(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Tensor t = unwrap(self);
+    const Dims sizes{t.storage()->bytes}, strides{1};
+    return wrap(view_as_dtype(t, Dtype::u8, sizes, strides, 0));
+  });
+}
+// set_storage(tensor, uint8 tensor of bytes, offset, sizes, strides)
+PyObject* set_storage(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *self, *bytes, *sizes, *strides;
+    long long offset;
+    if (!PyArg_ParseTuple(args, "O!O!LOO", tensor_type, &self, tensor_type, &bytes, &offset, &sizes, &strides)) raise_python();
+    Dims s, st;
+    check_type(to_integers(sizes, s), "set_: sizes must be integers");
+    if (strides == Py_None) st = contiguous_strides(s);
+    else check_type(to_integers(strides, st), "set_: strides must be integers");
+    TensorImpl* t = impl_of(self);
+    const Tensor b = unwrap(bytes);
+    int64_t last = offset;
+    check(offset >= 0 && s.size() == st.size(), "set_: invalid offset or strides");
+    for (int64_t d = 0; d < s.size(); ++d) {
+      check(s[d] >= 0 && st[d] >= 0, "set_: sizes and strides must not be negative");
+      last += std::max<int64_t>(s[d] - 1, 0) * st[d];
+    }
+    check(checked_numel(s) == 0 || (last + 1) * size_of(t->dtype) <= b.storage()->bytes, "setStorage: sizes ", list(s), ", strides ", list(st), ", storage offset ", offset, ", and itemsize ", size_of(t->dtype),
+          " requiring a storage size of ", (last + 1) * size_of(t->dtype), " are out of bounds for storage of size ", b.storage()->bytes);
+    t->storage = b.storage();
+    t->sizes = s;
+    t->strides = st;
+    t->offset = offset;
+    t->update_numel_and_contiguity();
+    return Py_NewRef(self);
+  });
+}
+PyObject* resize_storage(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* self;
+    long long bytes;
+    if (!PyArg_ParseTuple(args, "O!L", tensor_type, &self, &bytes)) raise_python();
+    impl_of(self)->storage->resize(bytes);
+    Py_RETURN_NONE;
+  });
+}
+// share_storage(tensor, buffer): moves the storage into memory that other processes can map.
+PyObject* share_storage(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *self, *buffer;
+    if (!PyArg_ParseTuple(args, "O!O", tensor_type, &self, &buffer)) raise_python();
+    Storage& s = *impl_of(self)->storage;
+    const Tensor shared = share_buffer(buffer, "share_memory_");
+    check(shared.storage()->bytes >= s.bytes, "share_memory_: the buffer is too small");
+    if (s.bytes) std::memcpy(shared.storage()->data, s.data, static_cast<size_t>(s.bytes));
+    s.move_to(shared.storage());
+    s.shared = true;
+    Py_RETURN_NONE;
+  });
+}
+PyObject* set_pinned(PyObject*, PyObject* args) {
+  PyObject* self;
+  int on;
+  if (!PyArg_ParseTuple(args, "O!p", tensor_type, &self, &on)) return nullptr;
+  impl_of(self)->storage->pinned = on;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"from_buffer", from_buffer, METH_O, nullptr},
+                           {"make_tensor", make_tensor, METH_VARARGS, nullptr},
+                           {"tolist", tolist, METH_O, nullptr},
+                           {"storage_info", storage_info, METH_O, nullptr},
+                           {"storage_bytes", storage_bytes, METH_O, nullptr},
+                           {"set_storage", set_storage, METH_VARARGS, nullptr},
+                           {"resize_storage", resize_storage, METH_VARARGS, nullptr},
+                           {"share_storage", share_storage, METH_VARARGS, nullptr},
+                           {"set_pinned", set_pinned, METH_VARARGS, nullptr},
+                           {}};
+
+}  // namespace
+
+Tensor tensor_from_data(PyObject* data, int dtype, Device device) {
+  Tensor result;
+  if (is_tensor(data)) {
+    const Tensor t = unwrap(data);
+    result = dtype < 0 || static_cast<Dtype>(dtype) == t.dtype() ? clone(t, MemoryFormat::preserve) : convert(t, static_cast<Dtype>(dtype));
+  } else if (is_numpy_array(data)) {
+    const Tensor shared = share_buffer(data, "tensor");
+    result = dtype < 0 || static_cast<Dtype>(dtype) == shared.dtype() ? clone(shared, MemoryFormat::contiguous) : convert(shared, static_cast<Dtype>(dtype));
+  } else {
+    Dims sizes;
+    find_shape(data, sizes, 0);
+    Dtype d;
+    if (dtype >= 0) {
+      d = static_cast<Dtype>(dtype);
+    } else {
+      int kind = -1, exact = -1;
+      find_kind(data, kind, exact);
+      if (exact >= 0) d = kind > 1 && !is_differentiable(static_cast<Dtype>(exact)) ? default_dtype() : static_cast<Dtype>(exact);
+      else d = kind < 0 || kind == 2 ? default_dtype() : kind == 0 ? Dtype::b8 : kind == 1 ? Dtype::i64 : to_complex(default_dtype());
+    }
+    result = empty(sizes, d);
+    char* at = result.bytes();
+    if (result.numel()) fill_from(data, sizes, 0, d, store_for(d), at);
+  }
+  if (!(device == Device{}) && !(device == result.device()) && device.type != DeviceType::cpu) {
+    check(device.is_meta(), "tensor: no backend for device ", device);
+    result = empty(result.sizes(), result.dtype(), device);
+  }
+  return result;
+}
+
+void add_data(PyObject* module) {
+  PyModule_AddFunctions(module, functions);
+  tensor_type->tp_as_buffer->bf_getbuffer = get_buffer;
+  tensor_type->tp_as_buffer->bf_releasebuffer = release_buffer;
+}
+
+}  // namespace cresset

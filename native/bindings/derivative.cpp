@@ -1,0 +1,187 @@
+#include "bindings/derivative.h"
+
+namespace cresset {
+namespace {
+
+class PythonDerivative : public Derivative {
+ public:
+  ~PythonDerivative() override { Py_XDECREF(function); }
+  PyObject* function = nullptr;
+  // For each parameter: 'g' the gradient, 'G' all gradients, 'n' which are needed, 's' the next saved value.
+  std::string roles;
+};
+
+PyObject* wrap_saved(const SavedTensor& t, const Node& node) { return t.defined() ? wrap(t.unpack(node)) : Py_NewRef(Py_None); }
+
+PyObject* grads_tuple(const OperatorNode& node, const Grads& grads) {
+  Ref tuple(require(PyTuple_New(static_cast<Py_ssize_t>(grads.size()))));
+  for (int64_t i = 0; i < grads.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, wrap(grads[i].defined() || i >= node.results.size() ? grads[i] : full(node.results[i].sizes, Scalar(0), node.results[i].dtype, node.results[i].device)));
+  return tuple.release();
+}
+
+PyObject* needs_tuple(const OperatorNode& node) {
+  Ref tuple(require(PyTuple_New(static_cast<Py_ssize_t>(node.edge_counts.size()))));
+  int64_t edge = 0;
+  for (int64_t k = 0; k < node.edge_counts.size(); ++k) {
+    bool any = false;
+    for (int j = 0; j < node.edge_counts[k]; ++j) any |= node.needs(edge++);
+    PyTuple_SET_ITEM(tuple.get(), k, PyBool_FromLong(any));
+  }
+  return tuple.release();
+}
+
+Tensor as_gradient(PyObject* o, const char* who) {
+  if (o == Py_None) return {};
+  check_type(is_tensor(o), who, ": a derivative must give a Tensor or None, got ", Py_TYPE(o)->tp_name);
+  return unwrap(o);
+}
+
+// Takes the callables a derivative yields and calls those whose gradient is needed.
+void collect(const OperatorNode& node, PyObject* yielded, Grads& out) {
+  Ref iterator(require(PyObject_GetIter(yielded)));
+  int64_t edge = 0;
+  for (int64_t k = 0; k < node.edge_counts.size(); ++k) {
+    const int count = node.edge_counts[k];
+    bool any = false;
+    for (int j = 0; j < count; ++j) any |= node.needs(edge + j);
+    Ref item(PyIter_Next(iterator.get()));
+    if (!item) {
+      if (PyErr_Occurred()) raise_python();
+      break;  // the rest have no gradient
+    }
+    if (any && item.get() != Py_None) {
+      Ref value(require(PyObject_CallNoArgs(item.get())));
+      if (PyList_Check(value.get()) || PyTuple_Check(value.get())) {
+        for (Py_ssize_t j = 0; j < count && j < PySequence_Fast_GET_SIZE(value.get()); ++j)
+          if (node.needs(edge + j)) out[edge + j] = as_gradient(PySequence_Fast_GET_ITEM(value.get(), j), node.name());
+      } else {
+        out[edge] = as_gradient(value.get(), node.name());
+      }
+    }
+    edge += count;
+  }
+}
+
+PyObject* pointwise_function = nullptr;  // cresset.ops.pointwise: backward by formula, on tensors
+
+void pointwise_by_formula(OperatorNode& node, Grads& grads, Grads& out) {
+  check(pointwise_function, node.name(), ": the formulas are not loaded");
+  const PointwiseDefinition& def = *node.op.pointwise;
+  Ref inputs(require(PyTuple_New(def.input_count))), attributes(require(PyTuple_New(def.scalar_count))), needs(needs_tuple(node));
+  for (int i = 0; i < def.input_count; ++i)
+    PyTuple_SET_ITEM(inputs.get(), i, node.is_number & (1 << i) ? wrap(node.pointwise_numbers[i]) : wrap_saved(node.pointwise_inputs[i], node));
+  for (int k = 0; k < def.scalar_count; ++k) PyTuple_SET_ITEM(attributes.get(), k, PyFloat_FromDouble(node.attributes[k].real));
+  Ref output(wrap_saved(node.pointwise_output, node)), grad(wrap(grads[0])), name(PyUnicode_FromString(def.name));
+  Ref result(require(PyObject_CallFunctionObjArgs(pointwise_function, name.get(), grad.get(), inputs.get(), output.get(), attributes.get(), needs.get(), nullptr)));
+  check_type(PyTuple_Check(result.get()) || PyList_Check(result.get()), def.name, ": the formula's derivative must give a tuple");
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result.get()) && i < out.size(); ++i)
+    if (node.needs(i)) out[i] = as_gradient(PySequence_Fast_GET_ITEM(result.get(), i), node.name());
+}
+
+void run_derivative(OperatorNode& node, Grads& grads, Grads& out) {
+  if (node.op.pointwise) return pointwise_by_formula(node, grads, out);
+  const auto& d = static_cast<const PythonDerivative&>(*node.op.derivative);
+  std::vector<Ref> args;
+  std::vector<PyObject*> raw;
+  int64_t saved = 0;
+  for (char role : d.roles) {
+    switch (role) {
+      case 'g': args.emplace_back(wrap(grads[0].defined() ? grads[0] : full(node.results[0].sizes, Scalar(0), node.results[0].dtype, node.results[0].device))); break;
+      case 'G': args.emplace_back(grads_tuple(node, grads)); break;
+      case 'n': args.emplace_back(needs_tuple(node)); break;
+      default: args.emplace_back(wrap_owned(node.saved[saved++], node)); break;
+    }
+    raw.push_back(args.back().get());
+  }
+  Ref yielded(require(PyObject_Vectorcall(d.function, raw.data(), raw.size(), nullptr)));
+  collect(node, yielded.get(), out);
+}
+
+PyObject* set_pointwise_derivative(PyObject*, PyObject* function) {
+  PyObject* old = pointwise_function;
+  pointwise_function = Py_NewRef(function);
+  Py_XDECREF(old);
+  Py_RETURN_NONE;
+}
+PyMethodDef functions[] = {{"set_pointwise_derivative", set_pointwise_derivative, METH_O, nullptr}, {}};
+
+}  // namespace
+
+PyObject* wrap_owned(const OwnedValue& v, const Node& node) {
+  using What = Derivative::Saved::What;
+  if (v.what == What::information) {
+    if (v.value.kind != Kind::tensors) return v.value.is_none() ? Py_NewRef(Py_None) : wrap_info(v.info);
+    Ref listed(require(PyList_New(0)));
+    for (const TensorInfo& info : v.infos) PyList_Append(listed.get(), Ref(wrap_info(info)).get());
+    return listed.release();
+  }
+  switch (v.value.kind) {
+    case Kind::none: Py_RETURN_NONE;
+    case Kind::scalar: return wrap(v.value.scalar_);
+    case Kind::tensor: return wrap_saved(v.tensor, node);
+    case Kind::tensors: {
+      Ref listed(require(PyList_New(0)));
+      for (const SavedTensor& t : v.tensors) PyList_Append(listed.get(), Ref(wrap_saved(t, node)).get());
+      return listed.release();
+    }
+    case Kind::integers: return wrap_tuple(v.integers);
+    case Kind::reals: {
+      Ref listed(require(PyList_New(0)));
+      for (double x : v.reals) PyList_Append(listed.get(), Ref(PyFloat_FromDouble(x)).get());
+      return listed.release();
+    }
+    case Kind::dtype: return wrap(v.value.dtype_);
+    case Kind::device: return wrap(v.value.device_);
+    case Kind::layout: return wrap(v.value.layout_);
+    case Kind::memory_format: return wrap(v.value.memory_format_);
+    case Kind::text: return PyUnicode_FromStringAndSize(v.text.data(), static_cast<Py_ssize_t>(v.text.size()));
+    default: Py_RETURN_NONE;
+  }
+}
+
+void set_derivative(Operator& op, PyObject* function) {
+  Ref code(require(PyObject_GetAttrString(function, "__code__")));
+  Ref names(require(PyObject_GetAttrString(code.get(), "co_varnames"))), count(require(PyObject_GetAttrString(code.get(), "co_argcount")));
+  auto d = std::make_unique<PythonDerivative>();
+  d->function = Py_NewRef(function);
+  for (long i = 0; i < PyLong_AsLong(count.get()); ++i) {
+    const std::string name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names.get(), i));
+    using S = Derivative::Saved;
+    if (name == "grad") {
+      d->roles += 'g';
+    } else if (name == "grads") {
+      d->roles += 'G';
+    } else if (name == "needs") {
+      d->roles += 'n';
+    } else if (name == "output") {
+      d->roles += 's';
+      d->saves.push_back({S::output, 0});
+    } else if (name == "outputs") {
+      d->roles += 's';
+      d->saves.push_back({S::all_outputs, 0});
+    } else if (int at = op.signature.index_of(name); at >= 0) {
+      d->roles += 's';
+      d->saves.push_back({S::argument, at});
+    } else if (name.size() > 5 && name.ends_with("_info") && (at = op.signature.index_of(name.substr(0, name.size() - 5))) >= 0) {
+      d->roles += 's';
+      d->saves.push_back({S::information, at});
+    } else if (int result = 0; [&] {
+                 for (; result < static_cast<int>(op.signature.results.size()); ++result)
+                   if (op.signature.results[static_cast<size_t>(result)] == name) return true;
+                 return false;
+               }()) {
+      d->roles += 's';
+      d->saves.push_back({S::output, result});
+    } else {
+      fail(ErrorKind::type, op.name(), ": the derivative's parameter '", name, "' is none of grad, grads, needs, output, outputs, a result's name, an argument of ", op.signature.text);
+    }
+  }
+  op.derivative = std::move(d);
+}
+
+void add_derivatives(PyObject* module) {
+  python_steps.derivative = run_derivative;
+  PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace cresset

@@ -1,0 +1,11 @@
+// Derivatives written in Python: `@operator.derivative` functions whose parameter names say what backward needs.
+#pragma once
+#include "bindings/python.h"
+
+namespace cresset {
+
+// Reads the function's parameters: grad, grads, needs, output, outputs, an argument's name, or <tensor argument>_info.
+void set_derivative(Operator& op, PyObject* function);
+PyObject* wrap_owned(const OwnedValue& v, const Node& node);
+
+}  // namespace cresset

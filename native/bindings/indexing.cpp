@@ -1,0 +1,194 @@
+// t[...] and t[...] = value: ints, slices, None and ... become views; tensors go to the index operators.
+#include "bindings/python.h"
+
+namespace cresset {
+
+Tensor tensor_from_data(PyObject* data, int dtype, Device device);  // data.cpp; dtype -1: what the data says
+
+namespace {
+
+const Operator& op(const char* name) {
+  const Operator* found = Registry::instance().find(name);
+  check(found, "no operator '", name, "'");
+  return *found;
+}
+
+Tensor select(const Tensor& t, int64_t dim, int64_t index) {
+  static const Operator& o = op("select");
+  return call_operator(o, t, Scalar(dim), Scalar(index));
+}
+
+bool is_mask(const Tensor& t) { return t.dtype() == Dtype::b8 || t.dtype() == Dtype::u8; }
+
+// How many dimensions of the tensor an index element uses up.
+int64_t dims_used(PyObject* o) {
+  if (o == Py_None || o == Py_Ellipsis || PyBool_Check(o)) return 0;
+  if (is_tensor(o) && is_mask(unwrap(o))) return impl_of(o)->dim();
+  return 1;
+}
+
+int64_t slice_end(PyObject* o, const char* what) {
+  int64_t v;
+  if (PyLong_Check(o)) {  // beyond 64 bits is as good as the end
+    int overflow;
+    v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    return overflow > 0 ? INT64_MAX / 2 : overflow < 0 ? INT64_MIN / 2 : v;
+  }
+  check_type(to_integer(o, v), "slice indices must be integers or None or have an __index__ method (", what, " is ", Py_TYPE(o)->tp_name, ")");
+  return v;
+}
+
+struct Indexed {
+  Tensor view;
+  std::vector<Tensor> indices;  // empty: the view is all
+};
+
+Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
+  static const Operator &slice_op = op("slice"), &unsqueeze_op = op("unsqueeze");
+  int64_t used = 0;
+  for (Py_ssize_t i = 0; i < n; ++i) used += dims_used(items[i]);
+  check_index(used <= self.dim(), "too many indices for tensor of dimension ", self.dim());
+  Indexed r{self, {}};
+  int64_t dim = 0;
+  const auto put = [&](Tensor index) {
+    r.indices.resize(std::max<size_t>(r.indices.size(), static_cast<size_t>(dim + 1)));
+    r.indices[static_cast<size_t>(dim)] = std::move(index);
+  };
+  bool seen_ellipsis = false;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* o = items[i];
+    int64_t integer;
+    if (PySlice_Check(o)) {
+      auto* s = reinterpret_cast<PySliceObject*>(o);
+      const int64_t step = s->step == Py_None ? 1 : slice_end(s->step, "step");
+      check_value(step > 0, "step must be greater than zero");
+      if (s->start != Py_None || s->stop != Py_None || step != 1) {
+        Value none;
+        r.view = call_operator(slice_op, r.view, Scalar(dim), s->start == Py_None ? none : Value(Scalar(slice_end(s->start, "start"))), s->stop == Py_None ? none : Value(Scalar(slice_end(s->stop, "stop"))), Scalar(step));
+      }
+      ++dim;
+    } else if (o == Py_Ellipsis) {
+      check_index(!seen_ellipsis, "an index can only have a single ellipsis ('...')");
+      seen_ellipsis = true;
+      dim += self.dim() - used;
+    } else if (o == Py_None) {
+      r.view = call_operator(unsqueeze_op, r.view, Scalar(dim));
+      ++dim;
+    } else if (PyBool_Check(o)) {
+      r.view = call_operator(unsqueeze_op, r.view, Scalar(dim));
+      put(full(Dims{1}, Scalar(o == Py_True), Dtype::b8));
+      ++dim;
+    } else if (is_tensor(o)) {
+      const Tensor t = unwrap(o);
+      if (t.dim() == 0 && !is_mask(t) && is_integral(t.dtype())) {
+        r.view = select(r.view, dim, item(t).integer);
+      } else if (t.dim() == 0 && t.dtype() == Dtype::b8) {
+        r.view = call_operator(unsqueeze_op, r.view, Scalar(dim));
+        put(full(Dims{1}, Scalar(item(t).to<bool>()), Dtype::b8));
+        ++dim;
+      } else {
+        check_index(is_integral(t.dtype()) || t.dtype() == Dtype::b8, "tensors used as indices must be long, int, byte or bool tensors, got ", name_of(t.dtype()));
+        put(t);
+        dim += is_mask(t) ? t.dim() : 1;
+        if (is_mask(t)) r.indices.resize(static_cast<size_t>(dim));
+      }
+    } else if (to_integer(o, integer)) {
+      r.view = select(r.view, dim, integer);
+    } else {
+      check_type(PySequence_Check(o) && !PyUnicode_Check(o), "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ", Py_TYPE(o)->tp_name, ")");
+      Tensor t = tensor_from_data(o, -1, self.device());
+      if (t.numel() == 0 && is_floating(t.dtype())) t = convert(t, Dtype::i64);
+      check_index(is_integral(t.dtype()) || t.dtype() == Dtype::b8, "tensors used as indices must be long, int, byte or bool tensors, got ", name_of(t.dtype()));
+      put(t);
+      dim += is_mask(t) ? t.dim() : 1;
+      if (is_mask(t)) r.indices.resize(static_cast<size_t>(dim));
+    }
+  }
+  return r;
+}
+
+Value list_value(const std::vector<Tensor>& tensors) {
+  Value v;
+  v.kind = Kind::tensors;
+  v.tensors_ = tensors.data();
+  v.count = static_cast<int64_t>(tensors.size());
+  return v;
+}
+
+template <class F>
+auto with_items(PyObject* index, F&& f) {
+  if (PyTuple_Check(index)) return f(reinterpret_cast<PyTupleObject*>(index)->ob_item, PyTuple_GET_SIZE(index));
+  return f(&index, Py_ssize_t{1});
+}
+
+bool needs_override(PyObject* self) { return torch_function_enabled && !is_plain_tensor(self) && wants_torch_function(self); }
+
+PyObject* through_override(const char* name, PyObject* self, PyObject* args) {
+  Ref method(require(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name)));
+  Ref types(require(PyTuple_Pack(1, Py_TYPE(self))));
+  Ref override(require(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self)), "__torch_function__")));
+  Ref kwargs(require(PyDict_New()));
+  return PyObject_CallFunctionObjArgs(override.get(), method.get(), types.get(), args, kwargs.get(), nullptr);
+}
+
+}  // namespace
+
+PyObject* tensor_getitem(PyObject* self, PyObject* index) {
+  return guarded([&]() -> PyObject* {
+    if (needs_override(self)) return through_override("__getitem__", self, Ref(require(PyTuple_Pack(2, self, index))).get());
+    const Tensor t = unwrap(self);
+    int64_t i;
+    if (PyLong_CheckExact(index) && to_integer(index, i)) {
+      check_index(t.dim() > 0, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a number");
+      return wrap(select(t, 0, i));
+    }
+    Indexed r = with_items(index, [&](PyObject* const* items, Py_ssize_t n) { return apply(t, items, n); });
+    if (r.indices.empty()) {
+      static const Operator& alias = op("alias");
+      return wrap(r.view.get() == t.get() ? call_operator(alias, t) : r.view);
+    }
+    static const Operator& index_op = op("index");
+    return wrap(call_operator(index_op, r.view, list_value(r.indices)));
+  });
+}
+
+int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
+  return guarded(
+      [&]() -> int {
+        check_type(value, "Tensor does not support deleting items");
+        if (needs_override(self)) {
+          Ref(require(through_override("__setitem__", self, Ref(require(PyTuple_Pack(3, self, index, value))).get())));
+          return 0;
+        }
+        const Tensor t = unwrap(self);
+        check_inplace("__setitem__", t, false);
+        Indexed r = with_items(index, [&](PyObject* const* items, Py_ssize_t n) { return apply(t, items, n); });
+        Tensor v;
+        Scalar s;
+        if (is_tensor(value)) {
+          v = unwrap(value);
+        } else if (is_number(value) && to_scalar(value, s)) {
+          check(s.kind != Scalar::Kind::complex || is_complex(t.dtype()), "value cannot be converted to type ", name_of(t.dtype()), " without overflow: it is complex");
+          v = full({}, s, t.dtype(), t.device());
+        } else {
+          v = tensor_from_data(value, static_cast<int>(t.dtype()), t.device());
+        }
+        if (r.indices.empty()) {
+          // Leading dimensions of size one that the target has not are dropped.
+          Dims sizes = v.sizes();
+          while (sizes.size() > r.view.dim() && sizes.size() > 0 && sizes[0] == 1) sizes.erase(0);
+          if (sizes.size() != v.dim()) v = call_operator(op("reshape"), v, DimsView(sizes));
+          static const Operator& copy = op("copy_");
+          check(r.view.dim() >= v.dim(), "shape mismatch: value tensor of shape ", list(v.sizes()), " cannot be broadcast to indexing result of shape ", list(r.view.sizes()));
+          call_operator(copy, r.view, v);
+          return 0;
+        }
+        static const Operator& put = op("index_put_");
+        if (v.dtype() != t.dtype()) v = call_operator(op("to_dtype"), v, t.dtype());
+        call_operator(put, r.view, list_value(r.indices), v, Scalar(false));
+        return 0;
+      },
+      -1);
+}
+
+}  // namespace cresset

@@ -1,0 +1,35 @@
+// The extension module cresset._native.
+#include "bindings/python.h"
+
+#include <nanobind/nanobind.h>
+
+#include "ops/register.h"
+
+namespace cresset {
+#ifdef CRESSET_ONEDNN
+void install_onednn();
+#endif
+}  // namespace cresset
+
+NB_MODULE(_native, m) {
+  using namespace cresset;
+  nanobind::set_leak_warnings(false);  // tensors may live in module globals until the very end
+#ifdef CRESSET_ONEDNN
+  install_onednn();
+#endif
+  try {
+    register_operators();
+    add_types(m.ptr());
+    add_tensor_type(m.ptr());
+    add_operator_type(m.ptr());
+    add_node_type(m.ptr());
+    add_derivatives(m.ptr());
+    add_autograd(m.ptr());
+    add_data(m.ptr());
+    add_dlpack(m.ptr());
+    add_runtime(m.ptr());
+  } catch (...) {
+    set_python_error();
+    throw nanobind::python_error();
+  }
+}

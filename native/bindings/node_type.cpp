@@ -1,0 +1,308 @@
+// Nodes as Python sees them (grad_fn), and nodes whose backward is a Python method (autograd.Function).
+//
+// The object of an operator's node owns the node and is made anew when asked for. A Function's context is the other way round: the node
+// owns the Python object, which only points back.
+#include <map>
+
+#include "bindings/derivative.h"
+
+namespace cresset {
+namespace {
+
+PyTypeObject* node_type = nullptr;
+
+struct PyNode {
+  PyObject_HEAD
+  Node* node;
+  bool owns;
+  PyObject* weakrefs;
+  PyObject* dict;
+};
+PyNode* self_of(PyObject* o) { return reinterpret_cast<PyNode*>(o); }
+Node& node_of(PyObject* o) {
+  check(self_of(o)->node, "this node belongs to no graph (yet, or no longer)");
+  return *self_of(o)->node;
+}
+
+class PythonFunctionNode : public Node {
+ public:
+  PythonFunctionNode(PyObject* context, std::string name) : context_(Py_NewRef(context)), name_(std::move(name)) {}
+  ~PythonFunctionNode() override {
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    self_of(context_)->node = nullptr;
+    wrapper = nullptr;
+    Py_DECREF(context_);
+    PyGILState_Release(gil);
+  }
+  PyObject* context() const { return context_; }
+  const char* name() const override { return name_.c_str(); }
+  void backward(Grads& grads, Grads& out) override {
+    Ref args(require(PyTuple_New(static_cast<Py_ssize_t>(grads.size()))));
+    for (int64_t i = 0; i < grads.size(); ++i) PyTuple_SET_ITEM(args.get(), i, wrap(grads[i]));
+    Ref method(require(PyObject_GetAttrString(context_, "_run_backward")));
+    Ref result(require(PyObject_CallObject(method.get(), args.get())));
+    check_type(PyTuple_Check(result.get()), name_, ": backward must return a tuple");
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result.get()) && i < out.size(); ++i) {
+      PyObject* g = PyTuple_GET_ITEM(result.get(), i);
+      if (g == Py_None || !edges[i].node) continue;
+      check_type(is_tensor(g), name_, ": expected Variable or None (got ", Py_TYPE(g)->tp_name, ") as gradient ", i);
+      out[i] = unwrap(g);
+    }
+  }
+  void release_saved() override {
+    if (PyObject* r = PyObject_CallMethod(context_, "_release_saved", nullptr)) Py_DECREF(r);
+    else raise_python();
+  }
+
+ private:
+  PyObject* context_;
+  std::string name_;
+};
+
+PyObject* node_new(PyTypeObject* type, PyObject*, PyObject*) { return type->tp_alloc(type, 0); }
+int node_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(self_of(self)->dict);
+  return 0;
+}
+int node_clear(PyObject* self) {
+  Py_CLEAR(self_of(self)->dict);
+  return 0;
+}
+void node_dealloc(PyObject* self) {
+  PyNode* n = self_of(self);
+  PyObject_GC_UnTrack(self);
+  if (n->weakrefs) PyObject_ClearWeakRefs(self);
+  Py_CLEAR(n->dict);
+  if (Node* node = std::exchange(n->node, nullptr); node && n->owns) {
+    node->wrapper = nullptr;
+    node->release();
+  }
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* node_name(PyObject* self, PyObject*) { return guarded([&] { return PyUnicode_FromString(node_of(self).name()); }); }
+PyObject* node_sequence(PyObject* self, PyObject*) { return guarded([&] { return PyLong_FromUnsignedLongLong(node_of(self).sequence); }); }
+PyObject* node_next(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    Node& n = node_of(self);
+    Ref tuple(require(PyTuple_New(static_cast<Py_ssize_t>(n.edges.size()))));
+    for (int64_t i = 0; i < n.edges.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, require(Py_BuildValue("NI", wrap(n.edges[i].node), n.edges[i].index)));
+    return tuple.release();
+  });
+}
+PyObject* node_metadata(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    Node& n = node_of(self);
+    if (!n.metadata) n.metadata = require(PyDict_New());
+    return Py_NewRef(static_cast<PyObject*>(n.metadata));
+  });
+}
+PyObject* node_variable(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    Node& n = node_of(self);
+    if (!n.is_accumulate()) {
+      PyErr_SetString(PyExc_AttributeError, "only AccumulateGrad nodes have a variable");
+      raise_python();
+    }
+    return wrap(static_cast<AccumulateGrad&>(n).variable);
+  });
+}
+// What backward of an operator keeps, as {name: value}.
+PyObject* node_saved(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    auto* n = dynamic_cast<OperatorNode*>(&node_of(self));
+    Ref result(require(PyDict_New()));
+    if (!n) return result.release();
+    check(!n->released, "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed).");
+    const auto& parameters = n->op.signature.parameters;
+    const auto put = [&](const std::string& name, PyObject* value) { PyDict_SetItemString(result.get(), name.c_str(), Ref(require(value)).get()); };
+    if (n->op.pointwise) {
+      for (int i = 0; i < n->op.pointwise->input_count; ++i)
+        if (n->pointwise_inputs[i].defined()) put(parameters[static_cast<size_t>(i)].name, wrap(n->pointwise_inputs[i].unpack(*n)));
+      if (n->pointwise_output.defined()) put("result", wrap(n->pointwise_output.unpack(*n)));
+    } else if (n->op.derivative) {
+      for (int64_t k = 0; k < n->saved.size(); ++k) {
+        const auto& s = n->op.derivative->saves[static_cast<size_t>(k)];
+        using S = Derivative::Saved;
+        if (s.what == S::argument) put(parameters[static_cast<size_t>(s.index)].name, wrap_owned(n->saved[k], *n));
+        else if (s.what == S::output) put("result", wrap_owned(n->saved[k], *n));
+      }
+    }
+    return result.release();
+  });
+}
+
+class PythonNodeHook : public NodeHook {
+ public:
+  PythonNodeHook(PyObject* dict, bool before) : dict_(Py_NewRef(dict)), before_(before) {}
+  ~PythonNodeHook() override { Py_DECREF(dict_); }
+  void before(Grads& grads) override {
+    if (before_) each([&](PyObject* hook) { take(PyObject_CallFunctionObjArgs(hook, Ref(tuple(grads)).get(), nullptr), grads); });
+  }
+  void after(Grads& inputs, const Grads& outputs) override {
+    if (!before_) each([&](PyObject* hook) { take(PyObject_CallFunctionObjArgs(hook, Ref(tuple(inputs)).get(), Ref(tuple(outputs)).get(), nullptr), inputs); });
+  }
+
+ private:
+  template <class F>
+  void each(F&& f) {
+    Ref values(require(PyDict_Values(dict_)));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) f(PyList_GET_ITEM(values.get(), i));
+  }
+  static PyObject* tuple(const Grads& grads) {
+    PyObject* t = require(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
+    for (int64_t i = 0; i < grads.size(); ++i) PyTuple_SET_ITEM(t, i, wrap(grads[i]));
+    return t;
+  }
+  static void take(PyObject* result, Grads& grads) {
+    Ref r(require(result));
+    if (r.get() == Py_None) return;
+    if (is_tensor(r.get())) {
+      grads[0] = unwrap(r.get());
+      return;
+    }
+    check_type(PyTuple_Check(r.get()) && PyTuple_GET_SIZE(r.get()) == static_cast<Py_ssize_t>(grads.size()), "a node hook must return None or a tuple of as many gradients as it was given");
+    for (int64_t i = 0; i < grads.size(); ++i) {
+      PyObject* g = PyTuple_GET_ITEM(r.get(), i);
+      grads[i] = g == Py_None ? Tensor() : unwrap(g);
+    }
+  }
+  PyObject* dict_;
+  bool before_;
+};
+
+// _add_hook_dict(dict, before): the dict's values are called; the Python side hands out removable handles on it.
+PyObject* node_add_hooks(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* dict;
+    int before;
+    if (!PyArg_ParseTuple(args, "O!p", &PyDict_Type, &dict, &before)) raise_python();
+    node_of(self).hooks_for_writing().node.push_back(RefPtr<NodeHook>(new PythonNodeHook(dict, before)));
+    Py_RETURN_NONE;
+  });
+}
+
+PyGetSetDef getset[] = {{"next_functions", node_next, nullptr, "the nodes behind, with the index of their result", nullptr},
+                        {"metadata", node_metadata, nullptr, "a dict to keep things in", nullptr},
+                        {"variable", node_variable, nullptr, "of a leaf's node: the leaf", nullptr},
+                        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
+PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, "The name of the recorded operation."},
+                         {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
+                         {"_saved", node_saved, METH_NOARGS, nullptr},
+                         {"_add_hook_dict", node_add_hooks, METH_VARARGS, nullptr}, {}};
+PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weakrefs), READONLY, nullptr},
+                         {"__dictoffset__", T_PYSSIZET, offsetof(PyNode, dict), READONLY, nullptr}, {}};
+
+// One Python type per kind of node, so that str(grad_fn) says <AddBackward0 object at ...>.
+PyTypeObject* type_for(const char* name) {
+  static auto* made = new std::map<std::string, PyTypeObject*>;
+  const char* short_name = std::string_view(name) == "torch::autograd::AccumulateGrad" ? "AccumulateGrad" : name;
+  PyTypeObject*& type = (*made)[short_name];
+  if (!type) {
+    Ref dict(require(Py_BuildValue("{s:(),s:s}", "__slots__", "__module__", "torch.autograd.graph")));
+    type = reinterpret_cast<PyTypeObject*>(require(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O)O", short_name, node_type, dict.get())));
+  }
+  return type;
+}
+
+// attach_function(context, name, inputs, outputs): the context becomes the node of the outputs. Inputs that are no tensors are None.
+PyObject* attach_function(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *context, *inputs, *outputs;
+    const char* name;
+    if (!PyArg_ParseTuple(args, "O!sO!O!", node_type, &context, &name, &PyTuple_Type, &inputs, &PyTuple_Type, &outputs)) raise_python();
+    auto* node = new PythonFunctionNode(context, name);
+    RefPtr<Node> holder(node);
+    self_of(context)->node = node;
+    self_of(context)->owns = false;
+    node->wrapper = context;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); ++i) {
+      PyObject* o = PyTuple_GET_ITEM(inputs, i);
+      node->edges.push_back(is_tensor(o) && impl_of(o)->requires_grad ? gradient_edge(unwrap(o)) : Edge{});
+    }
+    node->position = python_steps.capture();
+    if (modes.anomaly) python_steps.note_anomaly(*node);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs); ++i) {
+      // (tensor, mode): "new", "dirty" (changed in place) or "constant" (not differentiable)
+      PyObject* pair = PyTuple_GET_ITEM(outputs, i);
+      PyObject* o = PyTuple_GET_ITEM(pair, 0);
+      const std::string_view mode = PyUnicode_AsUTF8(PyTuple_GET_ITEM(pair, 1));
+      if (!is_tensor(o)) {
+        node->results.push_back({});
+        continue;
+      }
+      const Tensor t = unwrap(o);
+      if (mode == "constant") node->results.push_back({t.sizes(), t.dtype(), t.device()});
+      else if (mode == "dirty") rebase_history(t, holder);
+      else set_history(t, holder);
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+struct PySaved {
+  PyObject_HEAD
+  SavedTensor* value;
+};
+PyTypeObject* saved_type = nullptr;
+void saved_dealloc(PyObject* self) {
+  delete reinterpret_cast<PySaved*>(self)->value;
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+PyObject* saved_unpack(PyObject* self, PyObject* context) {
+  return guarded([&]() -> PyObject* { return wrap(reinterpret_cast<PySaved*>(self)->value->unpack(node_of(context))); });
+}
+PyMethodDef saved_methods[] = {{"unpack", saved_unpack, METH_O, "The tensor, checked to be unchanged."}, {}};
+// save_tensor(tensor, is_output, output_index)
+PyObject* save_tensor(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* tensor;
+    int is_output = 0;
+    unsigned index = 0;
+    if (!PyArg_ParseTuple(args, "O!|pI", tensor_type, &tensor, &is_output, &index)) raise_python();
+    auto* s = reinterpret_cast<PySaved*>(require(saved_type->tp_alloc(saved_type, 0)));
+    s->value = new SavedTensor(unwrap(tensor), is_output, index);
+    return reinterpret_cast<PyObject*>(s);
+  });
+}
+
+PyMethodDef functions[] = {{"attach_function", attach_function, METH_VARARGS, nullptr}, {"save_tensor", save_tensor, METH_VARARGS, nullptr}, {}};
+
+}  // namespace
+
+PyObject* wrap(const RefPtr<Node>& node) {
+  if (!node) Py_RETURN_NONE;
+  if (node->wrapper) return Py_NewRef(static_cast<PyObject*>(node->wrapper));
+  PyTypeObject* type = type_for(node->name());
+  auto* o = reinterpret_cast<PyNode*>(require(type->tp_alloc(type, 0)));
+  o->node = node.get();
+  o->node->retain();
+  o->owns = true;
+  node->wrapper = o;
+  return reinterpret_cast<PyObject*>(o);
+}
+
+RefPtr<Node> unwrap_node(PyObject* o) {
+  check_type(PyObject_TypeCheck(o, node_type), "expected a node of the graph, got ", Py_TYPE(o)->tp_name);
+  return RefPtr<Node>(&node_of(o));
+}
+
+void add_node_type(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(node_new)}, {Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)}, {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(node_clear)}, {Py_tp_getset, getset}, {Py_tp_methods, methods}, {Py_tp_members, members}, {0, nullptr}};
+  PyType_Spec spec{"torch.autograd.graph.Node", sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+  node_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&spec)));
+  PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(node_type));
+  PyType_Slot saved_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(saved_dealloc)}, {Py_tp_methods, saved_methods}, {0, nullptr}};
+  PyType_Spec saved_spec{"cresset.SavedTensor", sizeof(PySaved), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, saved_slots};
+  saved_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&saved_spec)));
+  PyModule_AddObjectRef(module, "SavedTensor", reinterpret_cast<PyObject*>(saved_type));
+  PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace cresset

@@ -1,0 +1,346 @@
+// Operator objects: what `torch.add` and `Tensor.add` are. A call binds the arguments to a signature, lets tracers and tensor subclasses
+// interpret it, or sends it down the call path.
+#include <map>
+
+#include "bindings/arguments.h"
+#include "bindings/derivative.h"
+
+namespace cresset {
+
+PyTypeObject* operator_type = nullptr;
+thread_local bool torch_function_enabled = true;
+
+namespace {
+
+thread_local std::vector<PyObject*> function_modes;  // borrowed from their Python context managers
+
+struct Overload {
+  const Operator* op;
+  int requires_grad_at;      // factories have a requires_grad argument
+  PyTypeObject* result_type; // named results
+};
+
+struct PyOperator {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  std::vector<Overload>* overloads;
+  PyObject* name;
+  PyObject* doc;
+  PyObject* dict;
+};
+PyOperator* self_of(PyObject* o) { return reinterpret_cast<PyOperator*>(o); }
+
+std::map<std::string, PyObject*>& objects() {
+  static auto* the = new std::map<std::string, PyObject*>;
+  return *the;
+}
+
+// ---------------------------------------------------------------- results
+
+PyObject* wrap_results(Call& c, const Overload* overload) {
+  const Signature& s = c.op.signature;
+  const Py_ssize_t n = static_cast<Py_ssize_t>(c.outputs.size());
+  if (s.results_are_list) {
+    Ref tuple(require(PyTuple_New(n)));
+    for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(tuple.get(), i, wrap(c.outputs[i]));
+    return tuple.release();
+  }
+  if (!s.results_are_tuple) return n ? wrap(c.outputs[0]) : Py_NewRef(Py_None);
+  PyTypeObject* type = overload ? overload->result_type : nullptr;
+  Ref tuple(require(type ? PyStructSequence_New(type) : PyTuple_New(n)));
+  for (Py_ssize_t i = 0; i < n; ++i) type ? PyStructSequence_SetItem(tuple.get(), i, wrap(c.outputs[i])) : (void)PyTuple_SET_ITEM(tuple.get(), i, wrap(c.outputs[i]));
+  return tuple.release();
+}
+
+PyTypeObject* make_result_type(const Operator& op) {
+  if (!op.signature.results_are_tuple || op.signature.results.empty() || op.signature.results[0].empty()) return nullptr;
+  static std::map<std::string, PyTypeObject*> made;
+  PyTypeObject*& type = made[op.name()];
+  if (type) return type;
+  auto* fields = new std::vector<PyStructSequence_Field>;
+  for (const std::string& r : op.signature.results) fields->push_back({r.c_str(), nullptr});
+  fields->push_back({nullptr, nullptr});
+  auto* name = new std::string("torch.return_types." + op.name());
+  PyStructSequence_Desc desc{name->c_str(), nullptr, fields->data(), static_cast<int>(op.signature.results.size())};
+  return type = PyStructSequence_NewType(&desc);
+}
+
+// ---------------------------------------------------------------- __torch_function__
+
+PyObject* torch_function_name() {
+  static PyObject* name = PyUnicode_InternFromString("__torch_function__");
+  return name;
+}
+
+PyObject* keyword_dict(const Arguments& a) {
+  Ref kwargs(require(PyDict_New()));
+  if (a.names)
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a.names); ++i)
+      if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(a.names, i), a.args[a.positional + i]) < 0) raise_python();
+  return kwargs.release();
+}
+
+void collect_overriders(PyObject* o, std::vector<PyObject*>& found) {
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) collect_overriders(PySequence_Fast_GET_ITEM(o, i), found);
+    return;
+  }
+  if (is_tensor(o) && is_plain_tensor(o)) return;
+  if (!wants_torch_function(o)) return;
+  for (PyObject* f : found)
+    if (Py_TYPE(f) == Py_TYPE(o)) return;
+  // Subclasses before their bases.
+  auto at = found.begin();
+  while (at != found.end() && !PyType_IsSubtype(Py_TYPE(o), Py_TYPE(*at))) ++at;
+  found.insert(at, o);
+}
+
+// Asks the modes, then the overriding arguments. Null without an error: nobody answered.
+PyObject* ask_torch_function(PyObject* function, const Arguments& a) {
+  std::vector<PyObject*> overriders;
+  const Py_ssize_t total = a.positional + (a.names ? PyTuple_GET_SIZE(a.names) : 0);
+  for (Py_ssize_t i = 0; i < total; ++i) collect_overriders(a.args[i], overriders);
+  Ref types(require(PyTuple_New(static_cast<Py_ssize_t>(overriders.size()))));
+  for (size_t i = 0; i < overriders.size(); ++i) PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(overriders[i]))));
+  Ref args(require(PyTuple_New(a.positional)));
+  for (Py_ssize_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(a.args[i]));
+  Ref kwargs(keyword_dict(a));
+  if (!function_modes.empty()) {
+    PyObject* mode = function_modes.back();
+    function_modes.pop_back();  // inside, the mode below is the one asked
+    PyObject* result = PyObject_CallMethodObjArgs(mode, torch_function_name(), function, types.get(), args.get(), kwargs.get(), nullptr);
+    function_modes.push_back(mode);
+    if (!result) raise_python();
+    if (result != Py_NotImplemented) return result;
+    Py_DECREF(result);
+  }
+  for (PyObject* o : overriders) {
+    Ref method(require(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(o)), torch_function_name())));
+    PyObject* result = PyObject_CallFunctionObjArgs(method.get(), function, types.get(), args.get(), kwargs.get(), nullptr);
+    if (!result) raise_python();
+    if (result != Py_NotImplemented) return result;
+    Py_DECREF(result);
+  }
+  if (overriders.empty()) return nullptr;
+  PyErr_Format(PyExc_TypeError, "Multiple dispatch failed for '%S'; all __torch_function__ handlers returned NotImplemented", self_of(function)->name);
+  raise_python();
+}
+
+// ---------------------------------------------------------------- calls
+
+[[noreturn]] void no_overload(PyOperator* self, const Arguments& a, const std::string& last) {
+  if (self->overloads->size() == 1) throw Error(ErrorKind::type, last);
+  std::string got;
+  const Py_ssize_t total = a.positional + (a.names ? PyTuple_GET_SIZE(a.names) : 0);
+  for (Py_ssize_t i = 0; i < total; ++i) {
+    got += i ? ", " : "";
+    if (i >= a.positional) got += std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(a.names, i - a.positional))) + "=";
+    got += Py_TYPE(a.args[i])->tp_name;
+  }
+  std::string expected;
+  for (const Overload& o : *self->overloads) {
+    const std::string& text = o.op->signature.text;
+    expected += "\n * " + text.substr(text.find('('));
+  }
+  fail(ErrorKind::type, PyUnicode_AsUTF8(self->name), "() received an invalid combination of arguments - got (", got, "), but expected one of:", expected);
+}
+
+PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size_t flagged, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    PyOperator* o = self_of(self);
+    const Arguments a{args, PyVectorcall_NARGS(flagged), names};
+    if (!function_modes.empty() && torch_function_enabled)
+      if (PyObject* result = ask_torch_function(self, a)) return result;
+    std::string why;
+    for (size_t k = 0; k < o->overloads->size(); ++k) {
+      const Overload& overload = (*o->overloads)[k];
+      Call c(*overload.op);
+      Arena arena;
+      const bool last = k + 1 == o->overloads->size();
+      if (!bind(*overload.op, a, c, arena, last ? &why : nullptr)) continue;
+      if (arena.override_seen && torch_function_enabled)
+        if (PyObject* result = ask_torch_function(self, a)) return result;
+      call(c);
+      if (overload.requires_grad_at >= 0 && c.boolean(overload.requires_grad_at))
+        for (const Tensor& t : c.outputs) set_requires_grad(t, true);
+      return wrap_results(c, &overload);
+    }
+    no_overload(o, a, why);
+  });
+}
+
+PyObject* operator_get(PyObject* self, PyObject* object, PyObject*) {
+  if (!object || object == Py_None) return Py_NewRef(self);
+  return PyMethod_New(self, object);
+}
+
+PyObject* operator_repr(PyObject* self) { return PyUnicode_FromFormat("<built-in function %U>", self_of(self)->name); }
+PyObject* operator_name(PyObject* self, void*) { return Py_NewRef(self_of(self)->name); }
+PyObject* operator_module(PyObject*, void*) { return PyUnicode_FromString("torch"); }
+PyObject* operator_doc(PyObject* self, void*) { return Py_NewRef(self_of(self)->doc); }
+int operator_set_doc(PyObject* self, PyObject* value, void*) {
+  PyObject* old = self_of(self)->doc;
+  self_of(self)->doc = Py_NewRef(value ? value : Py_None);
+  Py_DECREF(old);
+  return 0;
+}
+PyObject* operator_signatures(PyObject* self, void*) {
+  PyObject* list = PyList_New(0);
+  for (const Overload& o : *self_of(self)->overloads) {
+    PyObject* text = PyUnicode_FromString(o.op->signature.text.c_str());
+    PyList_Append(list, text);
+    Py_DECREF(text);
+  }
+  return list;
+}
+PyObject* operator_reduce(PyObject* self, PyObject*) { return Py_NewRef(self_of(self)->name); }
+
+// operator.derivative(function, overload=""): see bindings/derivative.h.
+PyObject* operator_derivative(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    PyObject* function;
+    const char* overload = nullptr;
+    static const char* words[] = {"function", "overload", nullptr};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|s:derivative", const_cast<char**>(words), &function, &overload)) raise_python();
+    bool found = false;
+    for (const Overload& o : *self_of(self)->overloads) {
+      if (overload && o.op->signature.overload != overload) continue;
+      set_derivative(*const_cast<Operator*>(o.op), function);
+      found = true;
+      break;  // without an overload's name, the first
+    }
+    check(found, PyUnicode_AsUTF8(self_of(self)->name), ": no overload '", overload ? overload : "", "'");
+    return Py_NewRef(function);
+  });
+}
+
+PyGetSetDef getset[] = {{"__name__", operator_name, nullptr, nullptr, nullptr}, {"__qualname__", operator_name, nullptr, nullptr, nullptr}, {"__module__", operator_module, nullptr, nullptr, nullptr},
+                        {"__doc__", operator_doc, operator_set_doc, nullptr, nullptr}, {"signatures", operator_signatures, nullptr, "the signatures as text", nullptr},
+                        {"__dict__", PyObject_GenericGetDict, nullptr, nullptr, nullptr}, {}};
+PyMethodDef methods[] = {{"derivative", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_derivative)), METH_VARARGS | METH_KEYWORDS, "Declare the derivative; used as a decorator."},
+                         {"__reduce__", operator_reduce, METH_NOARGS, nullptr}, {}};
+PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(PyOperator, vectorcall), READONLY, nullptr},
+                         {"__dictoffset__", T_PYSSIZET, offsetof(PyOperator, dict), READONLY, nullptr}, {}};
+
+PyObject* new_operator(const char* name) {
+  auto* o = reinterpret_cast<PyOperator*>(require(operator_type->tp_alloc(operator_type, 0)));
+  o->vectorcall = operator_vectorcall;
+  o->overloads = new std::vector<Overload>;
+  o->name = PyUnicode_InternFromString(name);
+  o->doc = Py_NewRef(Py_None);
+  return reinterpret_cast<PyObject*>(o);
+}
+
+void operator_dealloc(PyObject* self) {
+  PyOperator* o = self_of(self);
+  delete o->overloads;
+  Py_XDECREF(o->name);
+  Py_XDECREF(o->doc);
+  Py_XDECREF(o->dict);
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+void add_overload(const Operator& op) {
+  PyObject*& object = objects()[op.name()];
+  if (!object) object = new_operator(op.name().c_str());
+  self_of(object)->overloads->push_back({&op, op.signature.index_of("requires_grad"), make_result_type(op)});
+  if (!op.doc.empty() && self_of(object)->doc == Py_None) {
+    Py_DECREF(Py_None);
+    self_of(object)->doc = PyUnicode_FromString(op.doc.c_str());
+  }
+}
+
+// ---- module functions
+
+PyObject* get_operators(PyObject*, PyObject*) {
+  PyObject* d = PyDict_New();
+  for (auto& [name, object] : objects()) PyDict_SetItemString(d, name.c_str(), object);
+  return d;
+}
+// name -> (is a function, is a method)
+PyObject* operator_forms(PyObject*, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  auto it = objects().find(text);
+  if (it == objects().end()) return PyErr_Format(PyExc_KeyError, "no operator %s", text);
+  const Operator* op = (*self_of(it->second)->overloads)[0].op;
+  return Py_BuildValue("OO", op->is_function ? Py_True : Py_False, op->is_method ? Py_True : Py_False);
+}
+PyObject* push_function_mode(PyObject*, PyObject* mode) {
+  function_modes.push_back(Py_NewRef(mode));
+  Py_RETURN_NONE;
+}
+PyObject* pop_function_mode(PyObject*, PyObject*) {
+  if (function_modes.empty()) return PyErr_Format(PyExc_RuntimeError, "no function mode is active");
+  PyObject* mode = function_modes.back();
+  function_modes.pop_back();
+  return mode;
+}
+PyObject* set_torch_function_enabled(PyObject*, PyObject* on) {
+  const bool before = torch_function_enabled;
+  torch_function_enabled = PyObject_IsTrue(on) == 1;
+  return PyBool_FromLong(before);
+}
+PyObject* set_parameter_type(PyObject*, PyObject* type) {
+  parameter_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
+  Py_RETURN_NONE;
+}
+PyObject* make_subclass(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *type, *data;
+    int requires_grad = 0;
+    if (!PyArg_ParseTuple(args, "OO|p", &type, &data, &requires_grad)) raise_python();
+    check_type(is_tensor(data), "_make_subclass: the second argument must be a Tensor, not ", Py_TYPE(data)->tp_name);
+    Tensor d = detach(unwrap(data));
+    PyObject* o = wrap_as(d, reinterpret_cast<PyTypeObject*>(type));
+    if (requires_grad) set_requires_grad(d, true);
+    return o;
+  });
+}
+PyMethodDef functions[] = {{"operators", get_operators, METH_NOARGS, "All operators by name."},
+                           {"operator_forms", operator_forms, METH_O, "Whether an operator is a function and a method."},
+                           {"push_function_mode", push_function_mode, METH_O, nullptr},
+                           {"pop_function_mode", pop_function_mode, METH_NOARGS, nullptr},
+                           {"set_torch_function_enabled", set_torch_function_enabled, METH_O, "Returns what it was."},
+                           {"set_parameter_type", set_parameter_type, METH_O, nullptr},
+                           {"make_subclass", make_subclass, METH_VARARGS, "A tensor of a subclass that shares memory with another."},
+                           {}};
+
+}  // namespace
+
+bool wants_torch_function(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  if (type == tensor_type || type == parameter_type || type == &PyFloat_Type || type == &PyLong_Type || type == &PyTuple_Type || type == &PyList_Type || o == Py_None || PyUnicode_Check(o)) return false;
+  PyObject* found = _PyType_Lookup(type, torch_function_name());
+  if (!found) return false;
+  static PyObject* disabled = nullptr;  // cresset._disabled_torch_function
+  if (!disabled) {
+    if (PyObject* attribute = PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), "_disabled_torch_function")) disabled = attribute;
+    else PyErr_Clear();
+  }
+  return found != disabled;
+}
+
+PyObject* call_python_operator(Call& c) {
+  call(c);
+  return c.outputs.empty() ? Py_NewRef(Py_None) : wrap(c.outputs[0]);
+}
+
+PyObject* operator_object(const char* name) {
+  auto it = objects().find(name);
+  if (it == objects().end()) fail("no operator '", name, "'");
+  return it->second;
+}
+
+void add_operator_type(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)}, {Py_tp_descr_get, reinterpret_cast<void*>(operator_get)}, {Py_tp_repr, reinterpret_cast<void*>(operator_repr)},
+                         {Py_tp_getset, getset}, {Py_tp_methods, methods}, {Py_tp_members, members}, {Py_tp_dealloc, reinterpret_cast<void*>(operator_dealloc)}, {0, nullptr}};
+  PyType_Spec spec{"cresset.Operator", sizeof(PyOperator), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  operator_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&spec)));
+  PyModule_AddObjectRef(module, "Operator", reinterpret_cast<PyObject*>(operator_type));
+  PyModule_AddFunctions(module, functions);
+  for (const Operator& op : Registry::instance().all()) add_overload(op);
+}
+
+}  // namespace cresset

@@ -1,0 +1,153 @@
+// What all bindings share: the Python objects of the core and conversions to and from them.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <frameobject.h>
+#include <structmember.h>
+
+
+#include "autograd/engine.h"
+#include "autograd/node.h"
+#include "base/generator.h"
+#include "dispatch/call.h"
+
+namespace cresset {
+
+// A Python exception is set; carries it through C++ frames.
+struct PythonError {};
+
+[[noreturn]] inline void raise_python() { throw PythonError{}; }
+inline PyObject* require(PyObject* p) {
+  if (!p) raise_python();
+  return p;
+}
+
+// Owns one reference.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(PyObject* stolen) : p_(stolen) {}
+  static Ref borrow(PyObject* p) {
+    Py_XINCREF(p);
+    return Ref(p);
+  }
+  Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  Ref(const Ref& o) : p_(o.p_) { Py_XINCREF(p_); }
+  Ref& operator=(Ref o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(p_); }
+  PyObject* get() const { return p_; }
+  PyObject* release() { return std::exchange(p_, nullptr); }
+  explicit operator bool() const { return p_; }
+
+ private:
+  PyObject* p_ = nullptr;
+};
+
+// Turns the C++ exception in flight into a Python one.
+void set_python_error();
+
+// Runs f; on a C++ exception sets the Python error and gives `failed`.
+template <class F, class R = std::invoke_result_t<F>>
+R guarded(F&& f, R failed) {
+  try {
+    return f();
+  } catch (...) {
+    set_python_error();
+    return failed;
+  }
+}
+template <class F>
+PyObject* guarded(F&& f) {
+  return guarded(std::forward<F>(f), static_cast<PyObject*>(nullptr));
+}
+
+// ---- tensors (tensor_type.cpp)
+struct PyTensor {
+  PyObject_HEAD
+  TensorImpl* impl;
+  bool owns;  // holds a reference to impl; see Note [Who owns whom]
+  PyObject* weakrefs;
+  PyObject* dict;
+};
+extern PyTypeObject* tensor_type;
+extern PyTypeObject* parameter_type;  // set by cresset.nn; null before
+inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || PyObject_TypeCheck(o, tensor_type); }
+inline bool is_plain_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || Py_TYPE(o) == parameter_type; }
+inline TensorImpl* impl_of(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->impl; }
+inline Tensor unwrap(PyObject* o) { return Tensor(impl_of(o)); }
+PyObject* wrap(const Tensor& t);                           // None when undefined
+PyObject* wrap_as(const Tensor& t, PyTypeObject* type);    // a new object of a subclass, for a tensor without one
+
+// ---- small types (types.cpp)
+struct PyDtype {
+  PyObject_HEAD
+  Dtype value;
+};
+struct PyDevice {
+  PyObject_HEAD
+  Device value;
+};
+struct PyLayout {
+  PyObject_HEAD
+  LayoutKind value;
+};
+struct PyMemoryFormat {
+  PyObject_HEAD
+  MemoryFormat value;
+};
+struct PyGenerator {
+  PyObject_HEAD
+  Generator* value;
+  Device device;
+};
+extern PyTypeObject *dtype_type, *device_type, *layout_type, *memory_format_type, *size_type, *generator_type, *info_type;
+PyObject* wrap(Dtype d);
+PyObject* wrap(Device d);
+PyObject* wrap(LayoutKind k);
+PyObject* wrap(MemoryFormat f);
+PyObject* wrap_size(DimsView sizes);
+PyObject* wrap_info(const TensorInfo& info);
+PyObject* wrap_tuple(DimsView values);
+PyObject* wrap(const Scalar& s);
+Device parse_device(PyObject* o);                          // device, "cuda:1" or 1
+Device default_device();
+void set_default_device(Device d);
+Generator& default_generator();
+
+// ---- numbers
+bool is_number(PyObject* o);                               // Python or NumPy number
+bool to_scalar(PyObject* o, Scalar& out);                  // false: not a number
+bool to_integer(PyObject* o, int64_t& out);                // through __index__; false: not an integer
+bool to_integers(PyObject* o, Dims& out);                  // a tuple or list of integers
+
+// ---- operators (operator_type.cpp)
+extern PyTypeObject* operator_type;
+PyObject* call_python_operator(Call& c);  // runs and wraps the results
+PyObject* operator_object(const char* name);                  // borrowed
+
+// ---- nodes (node_type.cpp)
+PyObject* wrap(const RefPtr<Node>& node);                  // None when null
+RefPtr<Node> unwrap_node(PyObject* o);                     // TypeError when it is none
+
+// ---- each file adds its part to the module
+void add_types(PyObject* module);
+void add_tensor_type(PyObject* module);
+void add_operator_type(PyObject* module);
+void add_node_type(PyObject* module);
+void add_autograd(PyObject* module);
+void add_dlpack(PyObject* module);
+void add_data(PyObject* module);
+void add_derivatives(PyObject* module);
+void add_runtime(PyObject* module);
+
+PyObject* tensor_getitem(PyObject* self, PyObject* index);
+int tensor_setitem(PyObject* self, PyObject* index, PyObject* value);
+
+// The __torch_function__ protocol and modes (operator_type.cpp).
+extern thread_local bool torch_function_enabled;
+bool wants_torch_function(PyObject* o);
+
+}  // namespace cresset

@@ -1,0 +1,98 @@
+// The machine and the build: threads, memory, instruction set, defaults.
+#include "bindings/python.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include "base/parallel.h"
+#include "ops/register.h"
+#include "tensor/allocator.h"
+
+#ifdef CRESSET_ONEDNN
+namespace cresset {
+std::string onednn_version();
+}
+#endif
+
+namespace cresset {
+
+namespace nb = nanobind;
+
+static nb::dict build_info() {
+  nb::dict d;
+  d["version"] = CRESSET_VERSION;
+  d["compiler"] = "g++ " __VERSION__;
+#ifdef CRESSET_ONEDNN
+  d["onednn"] = onednn_version();
+#else
+  d["onednn"] = nb::none();
+#endif
+  d["isa"] = instruction_set();
+  d["isa_levels"] = nb::make_tuple("baseline", "avx2", "avx512");
+  d["openmp"] = _OPENMP;
+#ifdef NDEBUG
+  d["build_type"] = "Release";
+#else
+  d["build_type"] = "Debug";
+#endif
+  return d;
+}
+
+static nb::object result_type(nb::args args) {
+  ResultType type;
+  for (nb::handle h : args) {
+    Scalar s;
+    if (is_tensor(h.ptr())) type.add(*impl_of(h.ptr()));
+    else if (to_scalar(h.ptr(), s)) type.add(s);
+    else fail(ErrorKind::type, "result_type(): expected tensors and numbers, got ", Py_TYPE(h.ptr())->tp_name);
+  }
+  return nb::steal(wrap(type.result()));
+}
+
+static Dtype dtype_argument(nb::handle h, const char* who) {
+  check_type(Py_TYPE(h.ptr()) == dtype_type, who, "(): expected torch.dtype, got ", Py_TYPE(h.ptr())->tp_name);
+  return reinterpret_cast<PyDtype*>(h.ptr())->value;
+}
+
+void add_runtime(PyObject* module) {
+  nb::module_ m = nb::borrow<nb::module_>(module);
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const Error&) {
+      set_python_error();
+    } catch (const PythonError&) {
+    }
+  });
+  m.def("build_info", build_info, "Version, compiler, instruction set and libraries of this build.");
+  m.def("get_num_threads", thread_count, "get_num_threads() -> int\n\nHow many threads an operation may use.");
+  m.def("set_num_threads", [](int n) {
+    check(n > 0, "set_num_threads expects a positive integer, got ", n);
+    set_thread_count(n);
+  }, "set_num_threads(int)\n\nHow many threads an operation may use.");
+  m.def("empty_host_cache", empty_host_cache, "Give cached memory back to the system.");
+  m.def("host_memory_statistics", [] {
+    const HostMemoryStatistics s = host_memory_statistics();
+    nb::dict d;
+    d["in_use"] = s.in_use;
+    d["peak"] = s.peak;
+    d["cached"] = s.cached;
+    return d;
+  });
+  m.def("reset_peak_host_memory", reset_peak_host_memory);
+  m.def("get_default_dtype", [] { return nb::steal(wrap(default_dtype())); }, "get_default_dtype() -> dtype\n\nThe dtype of new floating-point tensors.");
+  m.def("set_default_dtype", [](nb::handle d) { set_default_dtype(dtype_argument(d, "set_default_dtype")); }, "set_default_dtype(dtype)\n\nThe dtype of new floating-point tensors.");
+  m.def("default_device", [] { return nb::steal(wrap(default_device())); });
+  m.def("set_default_device_raw", [](nb::handle d) { set_default_device(d.is_none() ? Device{} : parse_device(d.ptr())); }, nb::arg("device").none());
+  m.def("result_type", result_type, "result_type(tensor1, tensor2) -> dtype\n\nThe dtype that arithmetic on the two would have.");
+  m.def("promote_types", [](nb::handle a, nb::handle b) { return nb::steal(wrap(promote(dtype_argument(a, "promote_types"), dtype_argument(b, "promote_types")))); },
+        "promote_types(type1, type2) -> dtype\n\nThe smallest dtype that holds both.");
+  m.def("can_cast", [](nb::handle a, nb::handle b) { return can_cast(dtype_argument(a, "can_cast"), dtype_argument(b, "can_cast")); }, "can_cast(from_, to) -> bool");
+  leave_interpreter = []() -> void* { return PyEval_SaveThread(); };
+  enter_interpreter = [](void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); };
+  warn = [](const std::string& message) {
+    if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError{};
+  };
+}
+
+}  // namespace cresset

@@ -1,0 +1,534 @@
+// The Tensor type: object identity, attributes, number slots and the small methods that every program calls.
+//
+// Note [Who owns whom]
+// A TensorImpl has at most one Python object. As long as Python refers to the object, the object owns the impl. When the last Python
+// reference goes while C++ still holds the impl (a graph, a .grad), an object with state of its own (a __dict__, weak references, a subclass)
+// must not be lost: ownership flips, the impl keeps the object alive, until Python asks for it again (wrap) or the impl dies too.
+#include "bindings/python.h"
+
+namespace cresset {
+
+PyTypeObject* tensor_type = nullptr;
+PyTypeObject* parameter_type = nullptr;
+
+namespace {
+
+PyTensor* object_of(PyObject* o) { return reinterpret_cast<PyTensor*>(o); }
+
+// ---------------------------------------------------------------- life and death
+
+int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
+  PyTensor* t = object_of(self);
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(t->dict);
+  if (t->impl && t->owns && t->impl->use_count() == 1)
+    if (AutogradState* state = state_of(t->impl)) Py_VISIT(static_cast<PyObject*>(state->python_hooks));
+  return 0;
+}
+
+int tensor_clear(PyObject* self) {
+  PyTensor* t = object_of(self);
+  Py_CLEAR(t->dict);
+  if (t->impl && t->owns)
+    if (AutogradState* state = state_of(t->impl)) {
+      PyObject* hooks = static_cast<PyObject*>(std::exchange(state->python_hooks, nullptr));
+      state->leaf_hooks.clear();
+      Py_XDECREF(hooks);
+    }
+  return 0;
+}
+
+bool has_state(PyObject* self) { return Py_TYPE(self) != tensor_type || object_of(self)->dict || object_of(self)->weakrefs; }
+
+// The two words in front of a collected object; the lowest bit of the second says that it was finalised.
+void forget_finalized(PyObject* self) { reinterpret_cast<uintptr_t*>(self)[-1] &= ~uintptr_t{1}; }
+
+void tensor_finalize(PyObject* self) {
+  PyTensor* t = object_of(self);
+  if (!t->impl || !t->owns || t->impl->use_count() <= 1 || !has_state(self)) return;
+  Py_INCREF(self);  // lives on, held by the impl
+  t->owns = false;
+  t->impl->owns_wrapper = true;
+  t->impl->release();
+}
+
+void tensor_dealloc(PyObject* self) {
+  PyTensor* t = object_of(self);
+  if (t->impl && t->owns && t->impl->use_count() > 1 && has_state(self)) {
+    if (PyObject_CallFinalizerFromDealloc(self) < 0) {
+      forget_finalized(self);
+      return;
+    }
+  }
+  PyObject_GC_UnTrack(self);
+  if (t->weakrefs) PyObject_ClearWeakRefs(self);
+  Py_CLEAR(t->dict);
+  if (TensorImpl* impl = std::exchange(t->impl, nullptr)) {
+    impl->wrapper = nullptr;
+    if (t->owns) impl->release();
+  }
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+void drop_wrapper(TensorImpl* impl) {
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  PyObject* o = static_cast<PyObject*>(std::exchange(impl->wrapper, nullptr));
+  impl->owns_wrapper = false;
+  if (o) {
+    object_of(o)->impl = nullptr;
+    Py_DECREF(o);
+  }
+  PyGILState_Release(gil);
+}
+
+// torch.Tensor(...): the old constructor, a float tensor from sizes or data. A subclass made from a tensor shares its memory.
+PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    PyObject* legacy = PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), "_legacy_new");
+    Ref function(require(legacy));
+    Ref made(require(PyObject_Call(function.get(), args, kwargs)));
+    if (type == tensor_type) return made.release();
+    check_type(is_tensor(made.get()), "Tensor: the constructor expects sizes, a tensor or data");
+    Tensor t = unwrap(made.get());
+    Tensor alias = view_of(t, t.sizes(), t.strides(), t.offset());
+    return wrap_as(alias, type);
+  });
+}
+
+// ---------------------------------------------------------------- attributes
+
+#define GETTER(name, ...) \
+  PyObject* name(PyObject* self, void*) { return guarded([&]() -> PyObject* { TensorImpl* t = impl_of(self); (void)t; __VA_ARGS__; }); }
+
+GETTER(get_shape, return wrap_size(t->sizes))
+GETTER(get_dtype, return wrap(t->dtype))
+GETTER(get_device, return wrap(t->storage->device))
+GETTER(get_layout, return wrap(LayoutKind::strided))
+GETTER(get_ndim, return PyLong_FromLongLong(t->dim()))
+GETTER(get_itemsize, return PyLong_FromLongLong(size_of(t->dtype)))
+GETTER(get_nbytes, return PyLong_FromLongLong(size_of(t->dtype) * t->numel))
+GETTER(get_requires_grad, grad_fn(Tensor(t)); return PyBool_FromLong(t->requires_grad))
+GETTER(get_is_leaf, return PyBool_FromLong(is_leaf(Tensor(t))))
+GETTER(get_grad_fn, return wrap(t->requires_grad || t->base ? grad_fn(Tensor(t)) : RefPtr<Node>()))
+GETTER(get_output_nr, const AutogradState* s = state_of(t); return PyLong_FromUnsignedLong(s ? s->output_index : 0))
+GETTER(get_version, check(!t->inference, "Inference tensors do not track version counter."); return PyLong_FromUnsignedLong(t->storage->version))
+GETTER(get_base, return t->base ? wrap(Tensor(t->base)) : Py_NewRef(Py_None))
+GETTER(get_retains_grad, const AutogradState* s = state_of(t); return PyBool_FromLong(s && s->retains_grad))
+GETTER(get_is_cuda, return PyBool_FromLong(t->storage->device.type == DeviceType::cuda))
+GETTER(get_is_cpu, return PyBool_FromLong(t->storage->device.is_cpu()))
+GETTER(get_is_meta, return PyBool_FromLong(t->storage->device.is_meta()))
+GETTER(get_false, Py_RETURN_FALSE)
+GETTER(get_none, Py_RETURN_NONE)
+GETTER(get_grad, const AutogradState* s = state_of(t); return s && s->grad.defined() ? wrap(s->grad) : Py_NewRef(Py_None))
+GETTER(get_data,
+       Tensor d = view_of(Tensor(t), t->sizes, t->strides, t->offset);
+       d->storage = Storage::alias(t->storage); return wrap(d))
+GETTER(get_impl_address, return PyLong_FromVoidPtr(t))
+GETTER(get_backward_hooks, const AutogradState* s = state_of(t); return Py_NewRef(s && s->python_hooks ? static_cast<PyObject*>(s->python_hooks) : Py_None))
+
+template <class F>
+int set_guarded(F&& f) {
+  return guarded([&] { f(); return 0; }, -1);
+}
+int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
+  return set_guarded([&] {
+    check_type(value && PyBool_Check(value), "requires_grad must be a bool");
+    set_requires_grad(unwrap(self), value == Py_True);
+  });
+}
+int set_grad(PyObject* self, PyObject* value, void*) {
+  return set_guarded([&] {
+    TensorImpl* t = impl_of(self);
+    if (!value || value == Py_None) {
+      if (AutogradState* s = state_of(t)) s->grad.reset();
+      return;
+    }
+    check_type(is_tensor(value), "assigned grad expected to be a Tensor or None but got ", Py_TYPE(value)->tp_name);
+    const Tensor grad = unwrap(value);
+    check(grad.get() != t, "can't assign Variable as its own grad");
+    check(grad.dtype() == t->dtype, "assigned grad has data of a different type: ", name_of(grad.dtype()), " for a tensor of ", name_of(t->dtype));
+    check(grad.device() == t->storage->device, "assigned grad has data located on a different device");
+    check(grad.sizes() == t->sizes, "assigned grad has data of a different size: ", list(grad.sizes()), " for a tensor of size ", list(t->sizes));
+    state_for_writing(t).grad = grad;
+  });
+}
+int set_data(PyObject* self, PyObject* value, void*) {
+  return set_guarded([&] {
+    check_type(value && is_tensor(value), "Variable data has to be a tensor, but got ", value ? Py_TYPE(value)->tp_name : "nothing");
+    TensorImpl *t = impl_of(self), *v = impl_of(value);
+    check(is_differentiable(v->dtype) || !t->requires_grad, "data set to a tensor that requires gradients must be floating point or complex dtype");
+    // The version goes on: saved values of this tensor are no longer what they were.
+    t->storage = v->storage;
+    t->sizes = v->sizes;
+    t->strides = v->strides;
+    t->offset = v->offset;
+    t->dtype = v->dtype;
+    t->update_numel_and_contiguity();
+    if (AutogradState* s = state_of(t); s && s->accumulator && !(s->accumulator->results[0].sizes == t->sizes && s->accumulator->results[0].dtype == t->dtype))
+      s->accumulator->results[0] = {t->sizes, t->dtype, t->storage->device};
+  });
+}
+int set_backward_hooks(PyObject* self, PyObject* value, void*) {
+  return set_guarded([&] {
+    AutogradState& s = state_for_writing(impl_of(self));
+    PyObject* old = static_cast<PyObject*>(s.python_hooks);
+    s.python_hooks = value && value != Py_None ? Py_NewRef(value) : nullptr;
+    Py_XDECREF(old);
+  });
+}
+
+PyGetSetDef getset[] = {
+    {"shape", get_shape, nullptr, "the sizes", nullptr},
+    {"dtype", get_dtype, nullptr, "the type of the elements", nullptr},
+    {"device", get_device, nullptr, "where the data lives", nullptr},
+    {"layout", get_layout, nullptr, nullptr, nullptr},
+    {"ndim", get_ndim, nullptr, "the number of dimensions", nullptr},
+    {"itemsize", get_itemsize, nullptr, "bytes of one element", nullptr},
+    {"nbytes", get_nbytes, nullptr, "bytes of all elements", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad_attribute, "whether gradients are wanted", nullptr},
+    {"is_leaf", get_is_leaf, nullptr, "whether no recorded operation made it", nullptr},
+    {"grad_fn", get_grad_fn, nullptr, "the node that made it, or None", nullptr},
+    {"grad", get_grad, set_grad, "the accumulated gradient, or None", nullptr},
+    {"_grad", get_grad, set_grad, nullptr, nullptr},
+    {"data", get_data, set_data, "the same memory without history", nullptr},
+    {"output_nr", get_output_nr, nullptr, nullptr, nullptr},
+    {"_version", get_version, nullptr, "how often it was changed in place", nullptr},
+    {"_base", get_base, nullptr, "the tensor this is a view of, or None", nullptr},
+    {"retains_grad", get_retains_grad, nullptr, nullptr, nullptr},
+    {"is_cuda", get_is_cuda, nullptr, nullptr, nullptr},
+    {"is_cpu", get_is_cpu, nullptr, nullptr, nullptr},
+    {"is_meta", get_is_meta, nullptr, nullptr, nullptr},
+    {"is_sparse", get_false, nullptr, nullptr, nullptr},
+    {"is_sparse_csr", get_false, nullptr, nullptr, nullptr},
+    {"is_quantized", get_false, nullptr, nullptr, nullptr},
+    {"is_mkldnn", get_false, nullptr, nullptr, nullptr},
+    {"is_mps", get_false, nullptr, nullptr, nullptr},
+    {"is_xpu", get_false, nullptr, nullptr, nullptr},
+    {"is_xla", get_false, nullptr, nullptr, nullptr},
+    {"is_ipu", get_false, nullptr, nullptr, nullptr},
+    {"is_nested", get_false, nullptr, nullptr, nullptr},
+    {"name", get_none, nullptr, nullptr, nullptr},
+    {"_cdata", get_impl_address, nullptr, nullptr, nullptr},
+    {"_backward_hooks", get_backward_hooks, set_backward_hooks, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {}};
+
+// ---------------------------------------------------------------- small methods
+
+#define METHOD(name, ...) \
+  PyObject* name(PyObject* self, PyObject*) { return guarded([&]() -> PyObject* { TensorImpl* t = impl_of(self); (void)t; __VA_ARGS__; }); }
+
+METHOD(method_dim, return PyLong_FromLongLong(t->dim()))
+METHOD(method_numel, return PyLong_FromLongLong(t->numel))
+METHOD(method_item, return wrap(item(Tensor(t))))
+METHOD(method_data_ptr, return PyLong_FromVoidPtr(t->storage->data ? t->data() : nullptr))
+METHOD(method_storage_offset, return PyLong_FromLongLong(t->offset))
+METHOD(method_is_floating, return PyBool_FromLong(is_floating(t->dtype)))
+METHOD(method_is_complex, return PyBool_FromLong(is_complex(t->dtype)))
+METHOD(method_is_signed, return PyBool_FromLong(facts(t->dtype).is_signed))
+METHOD(method_is_inference, return PyBool_FromLong(t->inference))
+METHOD(method_is_view, return PyBool_FromLong(static_cast<bool>(t->base)))
+METHOD(method_is_pinned, return PyBool_FromLong(t->storage->pinned))
+METHOD(method_get_device, return PyLong_FromLong(t->storage->device.is_cpu() ? -1 : std::max<int>(0, t->storage->device.index)))
+
+PyObject* method_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    TensorImpl* t = impl_of(self);
+    if (n == 0 && !names) return wrap_size(t->sizes);
+    if (args[0] == Py_None) return wrap_size(t->sizes);
+    int64_t d;
+    check_type(to_integer(args[0], d), "size(): argument 'dim' must be int, not ", Py_TYPE(args[0])->tp_name);
+    check_index(t->dim() > 0, "Dimension specified as ", d, " but tensor has no dimensions");
+    return PyLong_FromLongLong(t->sizes[wrap_dim(d, t->dim())]);
+  });
+}
+PyObject* method_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    TensorImpl* t = impl_of(self);
+    if ((n == 0 && !names) || args[0] == Py_None) return wrap_tuple(t->strides);
+    int64_t d;
+    check_type(to_integer(args[0], d), "stride(): argument 'dim' must be int, not ", Py_TYPE(args[0])->tp_name);
+    return PyLong_FromLongLong(t->strides[wrap_dim(d, t->dim())]);
+  });
+}
+PyObject* method_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    MemoryFormat format = MemoryFormat::contiguous;
+    if (n + (names ? PyTuple_GET_SIZE(names) : 0) > 0) {
+      check_type(PyObject_TypeCheck(args[0], memory_format_type), "is_contiguous(): argument 'memory_format' must be torch.memory_format, not ", Py_TYPE(args[0])->tp_name);
+      format = reinterpret_cast<PyMemoryFormat*>(args[0])->value;
+    }
+    return PyBool_FromLong(is_contiguous(unwrap(self), format));
+  });
+}
+PyObject* method_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    const bool on = n + (names ? PyTuple_GET_SIZE(names) : 0) == 0 || PyObject_IsTrue(args[0]) == 1;
+    set_requires_grad(unwrap(self), on);
+    return Py_NewRef(self);
+  });
+}
+METHOD(method_detach_,
+       check(!t->base, "Can't detach views in-place. Use detach() instead.");
+       if (AutogradState* s = state_of(t)) { s->grad_fn.reset(); s->output_index = 0; }
+       t->requires_grad = false; return Py_NewRef(self))
+
+#define FASTCALL(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f))
+PyMethodDef methods[] = {
+    {"dim", method_dim, METH_NOARGS, "dim() -> int\n\nThe number of dimensions."},
+    {"ndimension", method_dim, METH_NOARGS, "ndimension() -> int\n\nThe number of dimensions."},
+    {"numel", method_numel, METH_NOARGS, "numel() -> int\n\nThe number of elements."},
+    {"nelement", method_numel, METH_NOARGS, "nelement() -> int\n\nThe number of elements."},
+    {"item", method_item, METH_NOARGS, "item() -> number\n\nThe only element as a Python number."},
+    {"data_ptr", method_data_ptr, METH_NOARGS, "data_ptr() -> int\n\nThe address of the first element."},
+    {"storage_offset", method_storage_offset, METH_NOARGS, "storage_offset() -> int\n\nThe place of the first element in the storage, in elements."},
+    {"is_floating_point", method_is_floating, METH_NOARGS, "is_floating_point() -> bool"},
+    {"is_complex", method_is_complex, METH_NOARGS, "is_complex() -> bool"},
+    {"is_signed", method_is_signed, METH_NOARGS, "is_signed() -> bool"},
+    {"is_inference", method_is_inference, METH_NOARGS, "is_inference() -> bool\n\nWhether it was made under inference_mode."},
+    {"_is_view", method_is_view, METH_NOARGS, nullptr},
+    {"is_pinned", method_is_pinned, METH_VARARGS, "is_pinned() -> bool"},
+    {"get_device", method_get_device, METH_NOARGS, "get_device() -> int\n\nThe number of the CUDA device, -1 on the CPU."},
+    {"size", FASTCALL(method_size), METH_FASTCALL | METH_KEYWORDS, "size(dim=None) -> Size or int\n\nThe sizes, or the size of one dimension."},
+    {"stride", FASTCALL(method_stride), METH_FASTCALL | METH_KEYWORDS, "stride(dim=None) -> tuple or int\n\nThe strides in elements."},
+    {"is_contiguous", FASTCALL(method_is_contiguous), METH_FASTCALL | METH_KEYWORDS, "is_contiguous(memory_format=contiguous_format) -> bool"},
+    {"requires_grad_", FASTCALL(method_requires_grad_), METH_FASTCALL | METH_KEYWORDS, "requires_grad_(requires_grad=True) -> Tensor\n\nWant (or no longer want) gradients for this leaf."},
+    {"detach_", method_detach_, METH_NOARGS, "detach_() -> Tensor\n\nForget the history, in place."},
+    {}};
+
+// ---------------------------------------------------------------- numbers
+
+const Operator* find_op(const char* name) { return Registry::instance().find(name); }
+
+// a OP b for tensors and Python numbers, straight to the call path. Anything else goes through the operator's Python object.
+PyObject* binary(const Operator* op, PyObject* object, PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    const bool ta = is_plain_tensor(a), tb = is_plain_tensor(b);
+    if ((ta || tb) && torch_function_enabled) {
+      Call c(*op);
+      const auto put = [](PyObject* o, bool plain, Value& v) {
+        if (plain) {
+          v.kind = Kind::tensor;
+          v.tensor_ = impl_of(o);
+          return true;
+        }
+        if (!PyFloat_CheckExact(o) && !PyLong_CheckExact(o) && !PyBool_Check(o)) return false;
+        v.kind = Kind::scalar;
+        return to_scalar(o, v.scalar_);
+      };
+      if (put(a, ta, c.args[0]) && put(b, tb, c.args[1])) {
+        const auto& parameters = op->signature.parameters;
+        for (size_t i = 2; i < parameters.size(); ++i) c.args[i] = parameters[i].default_value;
+        return call_python_operator(c);
+      }
+    }
+    if (!(is_tensor(a) || is_number(a)) || !(is_tensor(b) || is_number(b))) {
+      if (!wants_torch_function(a) && !wants_torch_function(b)) Py_RETURN_NOTIMPLEMENTED;
+    }
+    PyObject* args[2] = {a, b};
+    return PyObject_Vectorcall(object, args, 2, nullptr);
+  });
+}
+
+#define BINARY(function, name)                                       \
+  PyObject* function(PyObject* a, PyObject* b) {                     \
+    static const Operator* op = find_op(name);                       \
+    static PyObject* object = operator_object(name);                 \
+    return binary(op, object, a, b);                                 \
+  }
+BINARY(number_add, "add")
+BINARY(number_sub, "sub")
+BINARY(number_mul, "mul")
+BINARY(number_div, "div")
+BINARY(number_floordiv, "div_floor")
+BINARY(number_remainder, "remainder")
+BINARY(number_and, "bitwise_and")
+BINARY(number_or, "bitwise_or")
+BINARY(number_xor, "bitwise_xor")
+BINARY(number_lshift, "bitwise_left_shift")
+BINARY(number_rshift, "bitwise_right_shift")
+BINARY(number_pow_two, "pow")
+BINARY(number_iadd, "add_")
+BINARY(number_isub, "sub_")
+BINARY(number_imul, "mul_")
+BINARY(number_idiv, "div_")
+BINARY(number_ifloordiv, "div_floor_")
+BINARY(number_iremainder, "remainder_")
+BINARY(number_iand, "bitwise_and_")
+BINARY(number_ior, "bitwise_or_")
+BINARY(number_ixor, "bitwise_xor_")
+BINARY(number_ilshift, "bitwise_left_shift_")
+BINARY(number_irshift, "bitwise_right_shift_")
+BINARY(number_ipow_two, "pow_")
+BINARY(compare_lt, "lt")
+BINARY(compare_le, "le")
+BINARY(compare_eq, "eq")
+BINARY(compare_ne, "ne")
+BINARY(compare_gt, "gt")
+BINARY(compare_ge, "ge")
+
+PyObject* matmul(PyObject* a, PyObject* b) {
+  static PyObject* object = operator_object("matmul");
+  if (!is_tensor(a) || !is_tensor(b)) {
+    if (!wants_torch_function(a) && !wants_torch_function(b)) Py_RETURN_NOTIMPLEMENTED;
+  }
+  PyObject* args[2] = {a, b};
+  return PyObject_Vectorcall(object, args, 2, nullptr);
+}
+PyObject* number_pow(PyObject* a, PyObject* b, PyObject*) { return number_pow_two(a, b); }
+PyObject* number_ipow(PyObject* a, PyObject* b, PyObject*) { return number_ipow_two(a, b); }
+
+PyObject* unary(const char* name, PyObject* a) {
+  PyObject* args[1] = {a};
+  return PyObject_Vectorcall(operator_object(name), args, 1, nullptr);
+}
+PyObject* number_neg(PyObject* a) { return unary("neg", a); }
+PyObject* number_positive(PyObject* a) { return Py_NewRef(a); }
+PyObject* number_abs(PyObject* a) { return unary("abs", a); }
+PyObject* number_invert(PyObject* a) { return unary("bitwise_not", a); }
+
+int number_bool(PyObject* self) {
+  return guarded(
+      [&] {
+        TensorImpl* t = impl_of(self);
+        check(t->numel == 1, t->numel ? "Boolean value of Tensor with more than one value is ambiguous" : "Boolean value of Tensor with no values is ambiguous");
+        const Scalar s = item(Tensor(t));
+        return static_cast<int>(s.to<bool>());
+      },
+      -1);
+}
+PyObject* number_int(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Scalar s = item(unwrap(self));
+    if (s.is_integral()) return s.beyond_int64 ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(s.integer)) : PyLong_FromLongLong(s.integer);
+    check_type(s.kind != Scalar::Kind::complex || s.imag == 0, "value cannot be converted to type int without overflow: it is complex");
+    return PyLong_FromDouble(s.real);
+  });
+}
+PyObject* number_float(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Scalar s = item(unwrap(self));
+    check(s.kind != Scalar::Kind::complex || s.imag == 0, "value cannot be converted to type double without overflow: it is complex");
+    return PyFloat_FromDouble(s.real);
+  });
+}
+PyObject* number_index(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    TensorImpl* t = impl_of(self);
+    check_type(t->numel == 1 && (is_integral(t->dtype) || t->dtype == Dtype::b8), "only integer tensors of a single element can be converted to an index");
+    return wrap(Scalar(item(Tensor(t)).integer));
+  });
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int op) {
+  switch (op) {
+    case Py_LT: return compare_lt(a, b);
+    case Py_LE: return compare_le(a, b);
+    case Py_EQ: return compare_eq(a, b);
+    case Py_NE: return compare_ne(a, b);
+    case Py_GT: return compare_gt(a, b);
+    default: return compare_ge(a, b);
+  }
+}
+
+Py_hash_t tensor_hash(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(self) >> 4); }
+
+Py_ssize_t tensor_length(PyObject* self) {
+  return guarded(
+      [&]() -> Py_ssize_t {
+        TensorImpl* t = impl_of(self);
+        check_type(t->dim() > 0, "len() of a 0-d tensor");
+        return t->sizes[0];
+      },
+      static_cast<Py_ssize_t>(-1));
+}
+
+PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(PyTensor, weakrefs), READONLY, nullptr},
+                         {"__dictoffset__", T_PYSSIZET, offsetof(PyTensor, dict), READONLY, nullptr},
+                         {}};
+
+}  // namespace
+
+PyObject* wrap(const Tensor& t) {
+  if (!t.defined()) Py_RETURN_NONE;
+  TensorImpl* impl = t.get();
+  if (impl->wrapper) {
+    PyObject* o = static_cast<PyObject*>(impl->wrapper);
+    if (impl->owns_wrapper) {  // flip back: the reference the impl held goes to the caller
+      impl->owns_wrapper = false;
+      impl->retain();
+      object_of(o)->owns = true;
+      return o;
+    }
+    return Py_NewRef(o);
+  }
+  return wrap_as(t, tensor_type);
+}
+
+PyObject* wrap_as(const Tensor& t, PyTypeObject* type) {
+  auto* o = reinterpret_cast<PyTensor*>(require(type->tp_alloc(type, 0)));
+  o->impl = t.get();
+  o->impl->retain();
+  o->owns = true;
+  t->wrapper = o;
+  return reinterpret_cast<PyObject*>(o);
+}
+
+void add_tensor_type(PyObject* module) {
+  release_wrapper = drop_wrapper;
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(tensor_new)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
+                         {Py_tp_finalize, reinterpret_cast<void*>(tensor_finalize)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
+                         {Py_tp_getset, getset},
+                         {Py_tp_methods, methods},
+                         {Py_tp_members, members},
+                         {Py_tp_hash, reinterpret_cast<void*>(tensor_hash)},
+                         {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
+                         {Py_mp_length, reinterpret_cast<void*>(tensor_length)},
+                         {Py_mp_subscript, reinterpret_cast<void*>(tensor_getitem)},
+                         {Py_mp_ass_subscript, reinterpret_cast<void*>(tensor_setitem)},
+                         {Py_nb_add, reinterpret_cast<void*>(number_add)},
+                         {Py_nb_subtract, reinterpret_cast<void*>(number_sub)},
+                         {Py_nb_multiply, reinterpret_cast<void*>(number_mul)},
+                         {Py_nb_true_divide, reinterpret_cast<void*>(number_div)},
+                         {Py_nb_floor_divide, reinterpret_cast<void*>(number_floordiv)},
+                         {Py_nb_remainder, reinterpret_cast<void*>(number_remainder)},
+                         {Py_nb_power, reinterpret_cast<void*>(number_pow)},
+                         {Py_nb_matrix_multiply, reinterpret_cast<void*>(matmul)},
+                         {Py_nb_and, reinterpret_cast<void*>(number_and)},
+                         {Py_nb_or, reinterpret_cast<void*>(number_or)},
+                         {Py_nb_xor, reinterpret_cast<void*>(number_xor)},
+                         {Py_nb_lshift, reinterpret_cast<void*>(number_lshift)},
+                         {Py_nb_rshift, reinterpret_cast<void*>(number_rshift)},
+                         {Py_nb_inplace_add, reinterpret_cast<void*>(number_iadd)},
+                         {Py_nb_inplace_subtract, reinterpret_cast<void*>(number_isub)},
+                         {Py_nb_inplace_multiply, reinterpret_cast<void*>(number_imul)},
+                         {Py_nb_inplace_true_divide, reinterpret_cast<void*>(number_idiv)},
+                         {Py_nb_inplace_floor_divide, reinterpret_cast<void*>(number_ifloordiv)},
+                         {Py_nb_inplace_remainder, reinterpret_cast<void*>(number_iremainder)},
+                         {Py_nb_inplace_power, reinterpret_cast<void*>(number_ipow)},
+                         {Py_nb_inplace_and, reinterpret_cast<void*>(number_iand)},
+                         {Py_nb_inplace_or, reinterpret_cast<void*>(number_ior)},
+                         {Py_nb_inplace_xor, reinterpret_cast<void*>(number_ixor)},
+                         {Py_nb_inplace_lshift, reinterpret_cast<void*>(number_ilshift)},
+                         {Py_nb_inplace_rshift, reinterpret_cast<void*>(number_irshift)},
+                         {Py_nb_negative, reinterpret_cast<void*>(number_neg)},
+                         {Py_nb_positive, reinterpret_cast<void*>(number_positive)},
+                         {Py_nb_absolute, reinterpret_cast<void*>(number_abs)},
+                         {Py_nb_invert, reinterpret_cast<void*>(number_invert)},
+                         {Py_nb_bool, reinterpret_cast<void*>(number_bool)},
+                         {Py_nb_int, reinterpret_cast<void*>(number_int)},
+                         {Py_nb_float, reinterpret_cast<void*>(number_float)},
+                         {Py_nb_index, reinterpret_cast<void*>(number_index)},
+                         {Py_tp_doc, const_cast<char*>("A multi-dimensional array of one element type, which can record what is computed from it.")},
+                         {0, nullptr}};
+  PyType_Spec spec{"torch.Tensor", sizeof(PyTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+  tensor_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&spec)));
+  PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type));
+}
+
+}  // namespace cresset

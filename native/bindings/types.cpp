@@ -1,0 +1,425 @@
+// dtype, device, layout, memory_format, Size, Generator and TensorInfo as Python sees them.
+#include <cstring>
+
+#include "bindings/python.h"
+
+namespace cresset {
+
+PyTypeObject *dtype_type, *device_type, *layout_type, *memory_format_type, *size_type, *generator_type, *info_type;
+
+namespace {
+
+PyObject* dtypes[kDtypes];
+PyObject* layouts[4];
+PyObject* memory_formats[4];
+Device the_default_device;
+
+const char* const kLayoutNames[] = {"strided", "sparse_coo", "sparse_csr", "jagged"};
+const char* const kMemoryFormatNames[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
+
+PyTypeObject* make_type(PyType_Spec& spec, PyObject* base = nullptr) {
+  return reinterpret_cast<PyTypeObject*>(require(PyType_FromSpecWithBases(&spec, base)));
+}
+void free_object(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+template <class T>
+T* new_object(PyTypeObject* type) {
+  return reinterpret_cast<T*>(require(type->tp_alloc(type, 0)));
+}
+// Pickles as a global: torch.float32 (the name other programs know).
+PyObject* reduce_by_name(PyObject* self, PyObject*) {
+  PyObject* text = PyObject_Str(self);
+  if (!text) return nullptr;
+  const char* s = PyUnicode_AsUTF8(text);
+  PyObject* name = PyUnicode_FromString(std::strchr(s, '.') + 1);
+  Py_DECREF(text);
+  return name;
+}
+
+// ---------------------------------------------------------------- dtype
+Dtype dtype_value(PyObject* o) { return reinterpret_cast<PyDtype*>(o)->value; }
+PyObject* dtype_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", name_of(dtype_value(self))); }
+PyObject* dtype_is_floating(PyObject* self, void*) { return PyBool_FromLong(is_floating(dtype_value(self))); }
+PyObject* dtype_is_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(dtype_value(self))); }
+PyObject* dtype_is_signed(PyObject* self, void*) { return PyBool_FromLong(facts(dtype_value(self)).is_signed); }
+PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(size_of(dtype_value(self))); }
+PyObject* dtype_to_complex(PyObject* self, PyObject*) { return guarded([&] { return wrap(to_complex(dtype_value(self))); }); }
+PyObject* dtype_to_real(PyObject* self, PyObject*) { return guarded([&] { return wrap(to_real(dtype_value(self))); }); }
+PyGetSetDef dtype_getset[] = {{"is_floating_point", dtype_is_floating, nullptr, "is it a floating-point type", nullptr},
+                              {"is_complex", dtype_is_complex, nullptr, "is it a complex type", nullptr},
+                              {"is_signed", dtype_is_signed, nullptr, "can it hold negative numbers", nullptr},
+                              {"itemsize", dtype_itemsize, nullptr, "bytes of one element", nullptr},
+                              {}};
+PyMethodDef dtype_methods[] = {{"to_complex", dtype_to_complex, METH_NOARGS, "The complex type of this precision."},
+                               {"to_real", dtype_to_real, METH_NOARGS, "The real type of this precision."},
+                               {"__reduce__", reduce_by_name, METH_NOARGS, nullptr},
+                               {}};
+
+// ---------------------------------------------------------------- device
+Device device_value(PyObject* o) { return reinterpret_cast<PyDevice*>(o)->value; }
+
+Device parse_device_text(const char* text) {
+  static const std::pair<const char*, DeviceType> known[] = {{"cpu", DeviceType::cpu}, {"cuda", DeviceType::cuda}, {"meta", DeviceType::meta}};
+  const char* colon = std::strchr(text, ':');
+  const std::string name(text, colon ? static_cast<size_t>(colon - text) : std::strlen(text));
+  for (auto& [word, type] : known) {
+    if (name != word) continue;
+    Device d{type, -1};
+    if (colon) {
+      char* end;
+      const long index = std::strtol(colon + 1, &end, 10);
+      check(end != colon + 1 && *end == 0 && index >= 0 && index < 128, "Invalid device string: '", text, "'");
+      d.index = static_cast<int8_t>(index);
+    }
+    return d;
+  }
+  fail("Expected one of cpu, cuda, meta device type at start of device string: ", text);
+}
+
+PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    PyObject *type, *index = nullptr;
+    static const char* words[] = {"type", "index", nullptr};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(words), &type, &index)) raise_python();
+    Device d = parse_device(type);
+    if (index && index != Py_None) {
+      check_value(PyUnicode_Check(type) && d.index < 0, "device: type (string) must not include an index because index was passed explicitly: ", PyUnicode_Check(type) ? PyUnicode_AsUTF8(type) : "");
+      int64_t i;
+      check_type(to_integer(index, i), "device: index must be an integer");
+      check(i >= 0 && i < 128, "Device index must not be negative, got ", i);
+      d.index = static_cast<int8_t>(i);
+    }
+    return wrap(d);
+  });
+}
+PyObject* device_repr(PyObject* self) {
+  const Device d = device_value(self);
+  if (d.index < 0) return PyUnicode_FromFormat("device(type='%s')", name_of(d.type));
+  return PyUnicode_FromFormat("device(type='%s', index=%d)", name_of(d.type), static_cast<int>(d.index));
+}
+PyObject* device_str(PyObject* self) { return PyUnicode_FromString(join(device_value(self)).c_str()); }
+PyObject* device_get_type(PyObject* self, void*) { return PyUnicode_FromString(name_of(device_value(self).type)); }
+PyObject* device_get_index(PyObject* self, void*) {
+  const Device d = device_value(self);
+  if (d.index < 0) Py_RETURN_NONE;
+  return PyLong_FromLong(d.index);
+}
+PyObject* device_compare(PyObject* a, PyObject* b, int op) {
+  if (!PyObject_TypeCheck(b, device_type) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  return PyBool_FromLong((device_value(a) == device_value(b)) == (op == Py_EQ));
+}
+Py_hash_t device_hash(PyObject* self) {
+  const Device d = device_value(self);
+  return static_cast<int>(d.type) * 256 + d.index + 1000;
+}
+PyObject* device_reduce(PyObject* self, PyObject*) {
+  const Device d = device_value(self);
+  if (d.index < 0) return Py_BuildValue("O(s)", device_type, name_of(d.type));
+  return Py_BuildValue("O(si)", device_type, name_of(d.type), static_cast<int>(d.index));
+}
+// `with device:` makes it the default for new tensors.
+std::vector<Device>& device_stack() {
+  static auto* the = new std::vector<Device>;
+  return *the;
+}
+PyObject* device_enter(PyObject* self, PyObject*) {
+  device_stack().push_back(the_default_device);
+  the_default_device = device_value(self);
+  Py_INCREF(self);
+  return self;
+}
+PyObject* device_exit(PyObject*, PyObject*) {
+  if (!device_stack().empty()) {
+    the_default_device = device_stack().back();
+    device_stack().pop_back();
+  }
+  Py_RETURN_NONE;
+}
+PyGetSetDef device_getset[] = {{"type", device_get_type, nullptr, "\"cpu\", \"cuda\" or \"meta\"", nullptr}, {"index", device_get_index, nullptr, "its number, or None", nullptr}, {}};
+PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr}, {"__enter__", device_enter, METH_NOARGS, nullptr}, {"__exit__", device_exit, METH_VARARGS, nullptr}, {}};
+
+// ---------------------------------------------------------------- layout, memory_format
+PyObject* layout_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", kLayoutNames[static_cast<int>(reinterpret_cast<PyLayout*>(self)->value)]); }
+PyObject* memory_format_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", kMemoryFormatNames[static_cast<int>(reinterpret_cast<PyMemoryFormat*>(self)->value)]); }
+PyMethodDef named_methods[] = {{"__reduce__", reduce_by_name, METH_NOARGS, nullptr}, {}};
+
+// ---------------------------------------------------------------- Size
+PyObject* size_from_tuple(PyObject* tuple) {  // steals
+  if (!tuple) return nullptr;
+  const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+  PyObject* s = size_type->tp_alloc(size_type, n);
+  if (s)
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* item = PyTuple_GET_ITEM(tuple, i);
+      Py_INCREF(item);
+      PyTuple_SET_ITEM(s, i, item);
+    }
+  Py_DECREF(tuple);
+  return s;
+}
+PyObject* size_new(PyTypeObject*, PyObject* args, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    PyObject* items = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : nullptr;
+    Ref tuple(items ? require(PySequence_Tuple(items)) : require(PyTuple_New(0)));
+    const Py_ssize_t n = PyTuple_GET_SIZE(tuple.get());
+    Ref size(require(size_type->tp_alloc(size_type, n)));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* item = PyTuple_GET_ITEM(tuple.get(), i);
+      int64_t v;
+      check_type(to_integer(item, v), "torch.Size() takes an iterable of 'int' (item ", i, " is '", Py_TYPE(item)->tp_name, "')");
+      PyTuple_SET_ITEM(size.get(), i, require(PyLong_FromLongLong(v)));
+    }
+    return size.release();
+  });
+}
+PyObject* size_repr(PyObject* self) {
+  std::string text = "torch.Size([";
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) text += (i ? ", " : "") + std::to_string(PyLong_AsLongLong(PyTuple_GET_ITEM(self, i)));
+  return PyUnicode_FromString((text + "])").c_str());
+}
+PyObject* size_numel(PyObject* self, PyObject*) {
+  PyObject* n = PyLong_FromLong(1);
+  for (Py_ssize_t i = 0; n && i < PyTuple_GET_SIZE(self); ++i) {
+    PyObject* m = PyNumber_Multiply(n, PyTuple_GET_ITEM(self, i));
+    Py_DECREF(n);
+    n = m;
+  }
+  return n;
+}
+PyObject* size_reduce(PyObject* self, PyObject*) { return Py_BuildValue("O(N)", size_type, PySequence_Tuple(self)); }
+PyObject* size_concat(PyObject* a, PyObject* b) {
+  PyObject* r = PyTuple_Type.tp_as_sequence->sq_concat(a, b);
+  return r && PyObject_TypeCheck(a, size_type) ? size_from_tuple(r) : r;
+}
+PyObject* size_repeat(PyObject* a, Py_ssize_t n) { return size_from_tuple(PyTuple_Type.tp_as_sequence->sq_repeat(a, n)); }
+PyObject* size_subscript(PyObject* self, PyObject* key) {
+  PyObject* r = PyTuple_Type.tp_as_mapping->mp_subscript(self, key);
+  return r && PySlice_Check(key) ? size_from_tuple(r) : r;
+}
+PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The number of elements of a tensor of this size."}, {"__reduce__", size_reduce, METH_NOARGS, nullptr}, {}};
+
+// ---------------------------------------------------------------- TensorInfo: what derivatives see of a tensor that was not kept
+struct PyInfo {
+  PyObject_HEAD
+  TensorInfo* value;
+};
+TensorInfo& info_value(PyObject* o) { return *reinterpret_cast<PyInfo*>(o)->value; }
+void info_dealloc(PyObject* self) {
+  delete reinterpret_cast<PyInfo*>(self)->value;
+  free_object(self);
+}
+PyObject* info_shape(PyObject* self, void*) { return wrap_size(info_value(self).sizes); }
+PyObject* info_strides(PyObject* self, void*) { return wrap_tuple(info_value(self).strides); }
+PyObject* info_dtype(PyObject* self, void*) { return wrap(info_value(self).dtype); }
+PyObject* info_device(PyObject* self, void*) { return wrap(info_value(self).device); }
+PyObject* info_ndim(PyObject* self, void*) { return PyLong_FromLongLong(info_value(self).sizes.size()); }
+PyObject* info_numel(PyObject* self, PyObject*) {
+  int64_t n = 1;
+  for (int64_t s : info_value(self).sizes) n *= s;
+  return PyLong_FromLongLong(n);
+}
+PyGetSetDef info_getset[] = {{"shape", info_shape, nullptr, nullptr, nullptr}, {"strides", info_strides, nullptr, nullptr, nullptr}, {"dtype", info_dtype, nullptr, nullptr, nullptr},
+                             {"device", info_device, nullptr, nullptr, nullptr}, {"ndim", info_ndim, nullptr, nullptr, nullptr}, {}};
+PyMethodDef info_methods[] = {{"numel", info_numel, METH_NOARGS, nullptr}, {}};
+
+// ---------------------------------------------------------------- Generator
+Generator& generator_of(PyObject* o) { return *reinterpret_cast<PyGenerator*>(o)->value; }
+PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    PyObject* device = nullptr;
+    static const char* words[] = {"device", nullptr};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(words), &device)) raise_python();
+    auto* g = new_object<PyGenerator>(type);
+    g->value = new Generator;
+    g->device = device && device != Py_None ? parse_device(device) : Device{};
+    return reinterpret_cast<PyObject*>(g);
+  });
+}
+void generator_dealloc(PyObject* self) {
+  if (&generator_of(self) != &default_generator()) delete &generator_of(self);
+  free_object(self);
+}
+uint64_t parse_seed(PyObject* o) {
+  int overflow;
+  Ref index(require(PyNumber_Index(o)));
+  const long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+  if (!overflow) return static_cast<uint64_t>(v);
+  const unsigned long long u = PyLong_AsUnsignedLongLong(index.get());
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    fail("manual_seed: Overflow when unpacking long; the seed must be between -2**63 and 2**64 - 1");
+  }
+  return u;
+}
+PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
+  return guarded([&]() -> PyObject* {
+    generator_of(self).set_seed(parse_seed(seed));
+    Py_INCREF(self);
+    return self;
+  });
+}
+PyObject* generator_seed(PyObject* self, PyObject*) { return guarded([&] { return PyLong_FromUnsignedLongLong(generator_of(self).seed_from_system()); }); }
+PyObject* generator_initial_seed(PyObject* self, PyObject*) { return PyLong_FromUnsignedLongLong(generator_of(self).initial_seed()); }
+PyObject* generator_get_state(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const Dims sizes{static_cast<int64_t>(Generator::state_bytes)};
+    Tensor t = empty(sizes, Dtype::u8);
+    generator_of(self).save_state(t.data<uint8_t>());
+    return wrap(t);
+  });
+}
+PyObject* generator_set_state(PyObject* self, PyObject* state) {
+  return guarded([&]() -> PyObject* {
+    check_type(is_tensor(state) && impl_of(state)->dtype == Dtype::u8, "expected a torch.ByteTensor as the generator's state");
+    const Tensor t = contiguous(unwrap(state));
+    check(t.numel() == static_cast<int64_t>(Generator::state_bytes), "RNG state is wrong size: expected ", Generator::state_bytes, " bytes, got ", t.numel());
+    generator_of(self).load_state(t.data<uint8_t>(), static_cast<size_t>(t.numel()));
+    Py_INCREF(self);
+    return self;
+  });
+}
+PyObject* generator_clone(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    auto* g = new_object<PyGenerator>(generator_type);
+    g->value = new Generator;
+    g->device = reinterpret_cast<PyGenerator*>(self)->device;
+    g->value->copy_state(generator_of(self));
+    return reinterpret_cast<PyObject*>(g);
+  });
+}
+PyObject* generator_device(PyObject* self, void*) { return wrap(reinterpret_cast<PyGenerator*>(self)->device); }
+PyMethodDef generator_methods[] = {{"manual_seed", generator_manual_seed, METH_O, "Start the stream of this seed."},
+                                   {"seed", generator_seed, METH_NOARGS, "Start a stream from the system's randomness; returns the seed."},
+                                   {"initial_seed", generator_initial_seed, METH_NOARGS, "The seed the stream started from."},
+                                   {"get_state", generator_get_state, METH_NOARGS, "The state as a uint8 tensor."},
+                                   {"set_state", generator_set_state, METH_O, "Continue from a state given by get_state."},
+                                   {"graphsafe_get_state", generator_clone, METH_NOARGS, nullptr},
+                                   {"clone_state", generator_clone, METH_NOARGS, nullptr},
+                                   {}};
+PyGetSetDef generator_getset[] = {{"device", generator_device, nullptr, "where the generator's numbers are made", nullptr}, {}};
+
+}  // namespace
+
+PyObject* wrap(Dtype d) {
+  PyObject* o = dtypes[static_cast<int>(d)];
+  Py_INCREF(o);
+  return o;
+}
+PyObject* wrap(Device d) {
+  auto* o = new_object<PyDevice>(device_type);
+  o->value = d;
+  return reinterpret_cast<PyObject*>(o);
+}
+PyObject* wrap(LayoutKind k) {
+  PyObject* o = layouts[static_cast<int>(k)];
+  Py_INCREF(o);
+  return o;
+}
+PyObject* wrap(MemoryFormat f) {
+  PyObject* o = memory_formats[static_cast<int>(f)];
+  Py_INCREF(o);
+  return o;
+}
+PyObject* wrap_size(DimsView sizes) {
+  PyObject* s = require(size_type->tp_alloc(size_type, static_cast<Py_ssize_t>(sizes.size())));
+  for (size_t i = 0; i < sizes.size(); ++i) PyTuple_SET_ITEM(s, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(sizes[i]));
+  return s;
+}
+PyObject* wrap_tuple(DimsView values) {
+  PyObject* s = require(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  for (size_t i = 0; i < values.size(); ++i) PyTuple_SET_ITEM(s, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(values[i]));
+  return s;
+}
+PyObject* wrap_info(const TensorInfo& info) {
+  auto* o = new_object<PyInfo>(info_type);
+  o->value = new TensorInfo(info);
+  return reinterpret_cast<PyObject*>(o);
+}
+PyObject* wrap(const Scalar& s) {
+  switch (s.kind) {
+    case Scalar::Kind::boolean: return PyBool_FromLong(s.integer != 0);
+    case Scalar::Kind::integer: return s.beyond_int64 ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(s.integer)) : PyLong_FromLongLong(s.integer);
+    case Scalar::Kind::real: return PyFloat_FromDouble(s.real);
+    default: return PyComplex_FromDoubles(s.real, s.imag);
+  }
+}
+
+Device parse_device(PyObject* o) {
+  if (PyObject_TypeCheck(o, device_type)) return device_value(o);
+  if (PyUnicode_Check(o)) return parse_device_text(PyUnicode_AsUTF8(o));
+  int64_t i;
+  if (!PyBool_Check(o) && to_integer(o, i)) {
+    check(i >= 0 && i < 128, "Device index must not be negative, got ", i);
+    return {DeviceType::cuda, static_cast<int8_t>(i)};
+  }
+  fail(ErrorKind::type, "device: expected a torch.device, a string such as 'cuda:0' or an index, got ", Py_TYPE(o)->tp_name);
+}
+
+Device default_device() { return the_default_device; }
+void set_default_device(Device d) { the_default_device = d; }
+Generator& default_generator() {
+  static auto* the = new Generator;
+  return *the;
+}
+
+void add_types(PyObject* module) {
+  PyType_Slot dtype_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(dtype_repr)}, {Py_tp_getset, dtype_getset}, {Py_tp_methods, dtype_methods}, {Py_tp_dealloc, reinterpret_cast<void*>(free_object)}, {0, nullptr}};
+  PyType_Spec dtype_spec{"torch.dtype", sizeof(PyDtype), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, dtype_slots};
+  dtype_type = make_type(dtype_spec);
+  for (int d = 0; d < kDtypes; ++d) {
+    auto* o = new_object<PyDtype>(dtype_type);
+    o->value = static_cast<Dtype>(d);
+    dtypes[d] = reinterpret_cast<PyObject*>(o);
+    PyModule_AddObjectRef(module, kDtypeFacts[d].name, dtypes[d]);
+    if (kDtypeFacts[d].alias) PyModule_AddObjectRef(module, kDtypeFacts[d].alias, dtypes[d]);
+  }
+  PyType_Slot device_slots[] = {{Py_tp_new, reinterpret_cast<void*>(device_new)}, {Py_tp_repr, reinterpret_cast<void*>(device_repr)}, {Py_tp_str, reinterpret_cast<void*>(device_str)},
+                                {Py_tp_richcompare, reinterpret_cast<void*>(device_compare)}, {Py_tp_hash, reinterpret_cast<void*>(device_hash)}, {Py_tp_getset, device_getset},
+                                {Py_tp_methods, device_methods}, {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
+                                {Py_tp_doc, const_cast<char*>("Where tensors live: device('cpu'), device('cuda', 0), device('meta'). As a context, the default for new tensors.")}, {0, nullptr}};
+  PyType_Spec device_spec{"torch.device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT, device_slots};
+  device_type = make_type(device_spec);
+  PyType_Slot layout_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(layout_repr)}, {Py_tp_methods, named_methods}, {Py_tp_dealloc, reinterpret_cast<void*>(free_object)}, {0, nullptr}};
+  PyType_Spec layout_spec{"torch.layout", sizeof(PyLayout), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, layout_slots};
+  layout_type = make_type(layout_spec);
+  PyType_Slot format_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(memory_format_repr)}, {Py_tp_methods, named_methods}, {Py_tp_dealloc, reinterpret_cast<void*>(free_object)}, {0, nullptr}};
+  PyType_Spec format_spec{"torch.memory_format", sizeof(PyMemoryFormat), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, format_slots};
+  memory_format_type = make_type(format_spec);
+  for (int i = 0; i < 4; ++i) {
+    auto* l = new_object<PyLayout>(layout_type);
+    l->value = static_cast<LayoutKind>(i);
+    layouts[i] = reinterpret_cast<PyObject*>(l);
+    PyModule_AddObjectRef(module, kLayoutNames[i], layouts[i]);
+    auto* f = new_object<PyMemoryFormat>(memory_format_type);
+    f->value = static_cast<MemoryFormat>(i);
+    memory_formats[i] = reinterpret_cast<PyObject*>(f);
+    PyModule_AddObjectRef(module, kMemoryFormatNames[i], memory_formats[i]);
+  }
+  PyType_Slot size_slots[] = {{Py_tp_new, reinterpret_cast<void*>(size_new)}, {Py_tp_repr, reinterpret_cast<void*>(size_repr)}, {Py_tp_methods, size_methods},
+                              {Py_sq_concat, reinterpret_cast<void*>(size_concat)}, {Py_sq_repeat, reinterpret_cast<void*>(size_repeat)}, {Py_mp_subscript, reinterpret_cast<void*>(size_subscript)},
+                              {Py_tp_doc, const_cast<char*>("The sizes of a tensor: a tuple of integers.")}, {0, nullptr}};
+  PyType_Spec size_spec{"torch.Size", 0, 0, Py_TPFLAGS_DEFAULT, size_slots};
+  size_type = make_type(size_spec, reinterpret_cast<PyObject*>(&PyTuple_Type));
+  PyType_Slot info_slots[] = {{Py_tp_getset, info_getset}, {Py_tp_methods, info_methods}, {Py_tp_dealloc, reinterpret_cast<void*>(info_dealloc)}, {0, nullptr}};
+  PyType_Spec info_spec{"cresset.TensorInfo", sizeof(PyInfo), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, info_slots};
+  info_type = make_type(info_spec);
+  PyType_Slot generator_slots[] = {{Py_tp_new, reinterpret_cast<void*>(generator_new)}, {Py_tp_dealloc, reinterpret_cast<void*>(generator_dealloc)}, {Py_tp_methods, generator_methods},
+                                   {Py_tp_getset, generator_getset}, {Py_tp_doc, const_cast<char*>("A stream of random numbers. Generator(device='cpu')")}, {0, nullptr}};
+  PyType_Spec generator_spec{"torch.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, generator_slots};
+  generator_type = make_type(generator_spec);
+  auto* g = new_object<PyGenerator>(generator_type);
+  g->value = &default_generator();
+  g->device = Device{};
+  PyModule_AddObject(module, "default_generator", reinterpret_cast<PyObject*>(g));
+  PyModule_AddObjectRef(module, "dtype", reinterpret_cast<PyObject*>(dtype_type));
+  PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject*>(device_type));
+  PyModule_AddObjectRef(module, "layout", reinterpret_cast<PyObject*>(layout_type));
+  PyModule_AddObjectRef(module, "memory_format", reinterpret_cast<PyObject*>(memory_format_type));
+  PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(size_type));
+  PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(generator_type));
+}
+
+}  // namespace cresset

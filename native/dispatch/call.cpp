@@ -1,0 +1,231 @@
+#include "dispatch/call.h"
+
+#include <algorithm>
+
+namespace cresset {
+
+thread_local Modes modes;
+AutogradSteps autograd_steps;
+void (*warn)(const std::string&) = nullptr;
+void* (*leave_interpreter)() = nullptr;
+void (*enter_interpreter)(void*) = nullptr;
+
+// ---------------------------------------------------------------- promotion
+
+static int promote_seen(int a, Dtype b) { return a < 0 ? static_cast<int>(b) : static_cast<int>(promote(static_cast<Dtype>(a), b)); }
+
+void ResultType::add(const TensorImpl& t) {
+  if (t.dim() > 0) {
+    dim = promote_seen(dim, t.dtype);
+  } else if (t.wrapped_number) {
+    const Dtype d = is_complex(t.dtype) ? to_complex(default_dtype()) : is_floating(t.dtype) ? default_dtype() : t.dtype;
+    number = promote_seen(number, d);
+  } else {
+    zero_dim = promote_seen(zero_dim, t.dtype);
+  }
+}
+
+void ResultType::add(const Scalar& s) { number = promote_seen(number, s.dtype()); }
+
+// A tensor with dimensions outranks a 0-d tensor, which outranks a number, within a category (bool, integral, floating, complex).
+static int combine(int higher, int lower) {
+  if (higher < 0) return lower;
+  if (lower < 0) return higher;
+  const Dtype h = static_cast<Dtype>(higher), l = static_cast<Dtype>(lower);
+  if (is_complex(h)) return higher;
+  if (is_floating(h)) return is_complex(l) ? static_cast<int>(to_complex(h)) : higher;
+  if (h == Dtype::b8 || is_floating(l) || is_complex(l)) return static_cast<int>(promote(h, l));
+  return higher;
+}
+
+Dtype ResultType::result() const {
+  const int r = combine(dim, combine(zero_dim, number));
+  return r < 0 ? default_dtype() : static_cast<Dtype>(r);
+}
+
+// ---------------------------------------------------------------- results
+
+void resize_out(const char* who, const Tensor& out, const TensorInfo& info) {
+  check(out.device() == info.device || out.is_meta() == info.device.is_meta(), who, ": expected out tensor to be on ", info.device, " but it is on ", out.device());
+  check(can_cast(info.dtype, out.dtype()), who, ": result type ", name_of(info.dtype), " can't be cast to the desired output type ", name_of(out.dtype()));
+  if (out.sizes() == info.sizes) return;
+  if (out.numel() != 0 && warn)
+    warn(join(who, ": An output with one or more elements was resized since it had shape ", list(out.sizes()), ", which does not match the required output shape ",
+              list(info.sizes), ". Give an out= of the right shape, or an empty one"));
+  const int64_t bytes = checked_numel(info.sizes) * size_of(out.dtype());
+  if (out->storage->bytes < bytes + out.offset() * size_of(out.dtype())) out->storage->resize(bytes + out.offset() * size_of(out.dtype()));
+  out->sizes = info.sizes;
+  out->strides = info.strides.empty() || static_cast<int64_t>(info.strides.size()) != info.sizes.size() ? contiguous_strides(info.sizes) : info.strides;
+  out->update_numel_and_contiguity();
+}
+
+void check_no_internal_overlap(const char* who, const Tensor& written) {
+  if (written.is_contiguous()) return;
+  for (int64_t d = 0; d < written.dim(); ++d)
+    check(written.size(d) <= 1 || written.stride(d) != 0, who,
+          ": unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.");
+}
+
+void check_no_partial_overlap(const char* who, const Tensor& written, const Tensor& read) {
+  if (written.get() == read.get() || written.storage()->data != read.storage()->data || written.numel() == 0 || read.numel() == 0) return;
+  if (!is_dense(written.sizes(), written.strides()) || !is_dense(read.sizes(), read.strides())) return;
+  const char *a = written.bytes(), *a_end = a + written.numel() * size_of(written.dtype());
+  const char *b = read.bytes(), *b_end = b + read.numel() * size_of(read.dtype());
+  if (a == b && a_end == b_end && written.strides() == read.strides()) return;
+  check(a >= b_end || b >= a_end, who,
+        ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation.");
+}
+
+// ---------------------------------------------------------------- the path
+
+namespace {
+
+int64_t work_of(const Call& c) {
+  int64_t n = 0;
+  for (size_t i = 0; i < c.op.signature.parameters.size(); ++i)
+    if (c.args[i].kind == Kind::tensor) n += c.args[i].tensor_->numel;
+  for (const Tensor& t : c.outputs) n += t.numel();
+  return n;
+}
+
+struct Survey {
+  bool requires_grad = false, tangent = false, inference = false;
+  Device device;
+  bool found = false;
+};
+
+void look_at(const char* who, const TensorImpl& t, Survey& s) {
+  s.requires_grad |= t.requires_grad;
+  s.tangent |= t.has_tangent;
+  const Device d = t.storage->device;
+  if (!s.found || (s.device.is_cpu() && !d.is_cpu())) {
+    s.device = d;
+    s.found = true;
+  }
+  (void)who;
+}
+
+Survey survey(const Call& c) {
+  Survey s;
+  const int n = static_cast<int>(c.op.signature.parameters.size());
+  for (int i = 0; i < n; ++i) {
+    const Value& v = c.args[i];
+    if (v.kind == Kind::tensor) {
+      look_at(c.op.name().c_str(), *v.tensor_, s);
+    } else if (v.kind == Kind::tensors) {
+      for (const Tensor& t : c.tensors(i))
+        if (t.defined()) look_at(c.op.name().c_str(), *t, s);
+    } else if (v.kind == Kind::device && !s.found) {
+      s.device = v.device_;
+      s.found = true;
+    }
+  }
+  return s;
+}
+
+// Kernels write to fresh contiguous memory. An out= or in-place target that is not just that gets the result copied in.
+bool can_write_directly(const Call& c, const Tensor& target, const TensorInfo& info) {
+  if (target.dtype() != info.dtype || target.sizes() != info.sizes || !target.is_contiguous() || !info.strides.empty()) return false;
+  const int n = static_cast<int>(c.op.signature.parameters.size());
+  for (int i = 0; i < n; ++i) {
+    if (c.args[i].kind == Kind::tensor && c.args[i].tensor_->storage->data == target.storage()->data) return false;
+    if (c.args[i].kind == Kind::tensors)
+      for (const Tensor& t : c.tensors(i))
+        if (t.defined() && t.storage()->data == target.storage()->data) return false;
+  }
+  return true;
+}
+
+void execute_on(Call& c, Device device) {
+  const Operator& op = c.op;
+  const Run run = op.run[static_cast<int>(device.type)];
+  if (op.mutates) {
+    if (op.infer) op.infer(c);
+    if (c.outputs.empty()) c.give(c.tensor(0));
+    if (!device.is_meta()) {
+      check_implemented(run, op.name(), ": not implemented on '", device, "'");
+      LongWork work(work_of(c));
+      run(c);
+    }
+    return;
+  }
+  SmallVector<Tensor, 2> targets;
+  if (c.given_out) targets = std::move(c.outputs);
+  else if (op.inplace) targets.push_back(c.tensor(0));
+  c.outputs.clear();
+  if (op.infer) {
+    op.infer(c);
+    for (int64_t i = 0; i < c.promised.size(); ++i) {
+      const TensorInfo& info = c.promised[i];
+      if (i < targets.size()) {
+        if (op.inplace) {
+          check(targets[i].sizes() == info.sizes, op.name(), ": output with shape ", list(targets[i].sizes()), " doesn't match the broadcast shape ", list(info.sizes));
+          check(can_cast(info.dtype, targets[i].dtype()), op.name(), ": result type ", name_of(info.dtype), " can't be cast to the desired output type ", name_of(targets[i].dtype()));
+        } else {
+          resize_out(op.name().c_str(), targets[i], info);
+        }
+        if (can_write_directly(c, targets[i], info)) {
+          c.give(targets[i]);
+          continue;
+        }
+      }
+      c.give(empty(info));
+    }
+    if (!device.is_meta()) {
+      check_implemented(run, op.name(), ": not implemented on '", device, "'");
+      LongWork work(work_of(c));
+      run(c);
+    }
+  } else {
+    check_implemented(run, op.name(), ": not implemented on '", device, "'");
+    run(c);
+    for (int64_t i = 0; i < targets.size() && !op.inplace; ++i)
+      resize_out(op.name().c_str(), targets[i], TensorInfo{c.outputs[i].sizes(), {}, c.outputs[i].dtype(), c.outputs[i].device()});
+  }
+  for (int64_t i = 0; i < targets.size() && i < c.outputs.size(); ++i) {
+    if (c.outputs[i].get() != targets[i].get()) {
+      copy_into(targets[i], c.outputs[i]);
+      c.outputs[i] = targets[i];
+    }
+  }
+}
+
+}  // namespace
+
+void execute(Call& c) {
+  if (c.op.pointwise) return execute_pointwise(c);
+  execute_on(c, survey(c).device);
+}
+
+void call(Call& c) {
+  const Operator& op = c.op;
+  if (op.composite) return op.run[0](c);
+  const Survey s = survey(c);
+  const bool record = s.requires_grad && modes.grad_enabled && op.differentiable;
+  const bool writes = op.inplace || op.mutates || c.given_out;
+  if (writes) {
+    if (c.given_out) {
+      for (const Tensor& t : c.outputs) {
+        check(!record && !(t->requires_grad && modes.grad_enabled), op.name(), "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+        autograd_steps.before_write(c, t, false);
+      }
+    } else {
+      autograd_steps.before_write(c, c.tensor(0), record);
+      if (record) autograd_steps.save_before(c);
+    }
+  }
+  if (op.pointwise) execute_pointwise(c);
+  else execute_on(c, s.device);
+  if (writes) {
+    for (const Tensor& t : c.outputs) ++t->storage->version;
+  } else if (op.view) {
+    autograd_steps.after_view(c);
+  }
+  if (record) autograd_steps.record(c);
+  if (s.tangent) autograd_steps.forward_mode(c);
+  if (modes.inference && !writes)
+    for (const Tensor& t : c.outputs)
+      if (!op.view || !c.args[0].is_tensor() || c.args[0].tensor_->inference) t->inference = true;
+}
+
+}  // namespace cresset

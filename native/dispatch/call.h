@@ -1,0 +1,90 @@
+// The call path below Python: autograd, then the kernel. (The tracer, which sees Python objects, stands in bindings/operator_type.cpp.)
+#pragma once
+#include "dispatch/operator.h"
+
+namespace cresset {
+
+// What the thread is doing.
+struct Modes {
+  bool grad_enabled = true;
+  bool inference = false;
+  bool anomaly = false, anomaly_checks_nan = true;
+};
+extern thread_local Modes modes;
+
+class GradModeGuard {
+ public:
+  explicit GradModeGuard(bool enabled) : before_(modes.grad_enabled) { modes.grad_enabled = enabled; }
+  ~GradModeGuard() { modes.grad_enabled = before_; }
+
+ private:
+  bool before_;
+};
+
+// Autograd stands above dispatch and plugs itself in here.
+struct AutogradSteps {
+  void (*before_write)(Call&, const Tensor& target, bool record);  // checks of an in-place or out= write
+  void (*save_before)(Call&);                                      // for in-place: keep what the write will destroy
+  void (*record)(Call&);                                           // make the node
+  void (*after_view)(Call&);                                       // note whose view the results are
+  void (*forward_mode)(Call&);                                     // push tangents through
+};
+extern AutogradSteps autograd_steps;
+
+// Long work lets other Python threads run meanwhile; the bindings plug in how.
+extern void* (*leave_interpreter)();
+extern void (*enter_interpreter)(void*);
+class LongWork {
+ public:
+  explicit LongWork(int64_t elements) : state_(elements > 200000 && leave_interpreter ? leave_interpreter() : nullptr) {}
+  ~LongWork() {
+    if (state_) enter_interpreter(state_);
+  }
+  LongWork(const LongWork&) = delete;
+
+ private:
+  void* state_;
+};
+
+// The whole path. Fills call.outputs.
+void call(Call& call);
+// Only the kernel: infer, allocate, run. Inside kernels and derivatives that are not recorded.
+void execute(Call& call);
+void execute_pointwise(Call& call);
+
+// One pointwise backward loop: gradient of input `which`. `saved` are the tensors named by uses, in order.
+Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved, const ScalarAttribute* attributes);
+
+// PyTorch's promotion over tensors, 0-d tensors and numbers.
+struct ResultType {
+  int dim = -1, zero_dim = -1, number = -1;  // dtypes seen in each class; -1: none
+  void add(const TensorImpl& t);
+  void add(const Scalar& s);
+  Dtype result() const;
+};
+
+ScalarAttribute attribute(const Value& v);  // None gives nan
+Scalar missing_bound(char letter);          // for a missing input of kind 'l' or 'h'
+Compute compute_of(Dtype d);
+Dtype dtype_of_compute(Compute c);
+// Strides for the result of an elementwise operation, in the memory order of its operands.
+Dims result_strides(DimsView sizes, std::span<const Dims> operand_strides);
+// Errors for writes to memory that is seen more than once.
+void check_no_internal_overlap(const char* who, const Tensor& written);
+void check_no_partial_overlap(const char* who, const Tensor& written, const Tensor& read);
+// Give `out` the promised sizes, as out= does.
+void resize_out(const char* who, const Tensor& out, const TensorInfo& info);
+extern void (*warn)(const std::string& message);  // a Python UserWarning
+
+// Calls an operator from C++ through the whole path (recorded when grad mode is on).
+template <class... Args>
+Tensor call_operator(const Operator& op, const Args&... args) {
+  Call c(op);
+  int i = 0;
+  ((c.args[i++] = Value(args)), ...);
+  for (size_t k = static_cast<size_t>(i); k < op.signature.parameters.size(); ++k) c.args[k] = op.signature.parameters[k].default_value;
+  call(c);
+  return c.outputs[0];
+}
+
+}  // namespace cresset

@@ -1,0 +1,106 @@
+// Operator: a name, a signature, a shape rule (infer), kernels and a derivative. Registry: all of them.
+#pragma once
+#include <deque>
+#include <memory>
+
+#include "dispatch/pointwise.h"
+#include "dispatch/signature.h"
+
+namespace cresset {
+
+class Operator;
+
+inline constexpr int kMaxArguments = 16;
+
+// One call on its way: arguments, what infer promises, and the results.
+class Call {
+ public:
+  explicit Call(const Operator& op) : op(op) {}
+  const Operator& op;
+  Value args[kMaxArguments];
+  SmallVector<TensorInfo, 1> promised;
+  SmallVector<Tensor, 2> outputs;
+  bool inplace = false;     // outputs[0] is args[0]
+  bool given_out = false;   // outputs came from out=
+  Tensor before;            // the first argument as it was before an in-place write, when backward needs it
+
+  // ---- reading arguments
+  Tensor tensor(int i) const { return Tensor(args[i].tensor_); }
+  bool has(int i) const { return !args[i].is_none(); }
+  Scalar scalar(int i) const { return args[i].scalar_; }
+  int64_t integer(int i) const { return args[i].scalar_.integer; }
+  double real(int i) const { return args[i].scalar_.real; }
+  bool boolean(int i) const { return args[i].scalar_.integer != 0; }
+  DimsView integers(int i) const { return {args[i].integers_, static_cast<size_t>(args[i].count)}; }
+  std::span<const double> reals(int i) const { return {args[i].reals_, static_cast<size_t>(args[i].count)}; }
+  std::span<const Tensor> tensors(int i) const { return {args[i].tensors_, static_cast<size_t>(args[i].count)}; }
+  std::string_view text(int i) const { return {args[i].text_, static_cast<size_t>(args[i].count)}; }
+  Dtype dtype_or(int i, Dtype otherwise) const { return has(i) ? args[i].dtype_ : otherwise; }
+  Device device_or(int i, Device otherwise) const { return has(i) ? args[i].device_ : otherwise; }
+
+  // ---- promising and giving results
+  void promise(TensorInfo info) { promised.push_back(std::move(info)); }
+  void promise(DimsView sizes, Dtype dtype, Device device) { promise(TensorInfo{Dims(sizes), {}, dtype, device}); }
+  void promise_like(const Tensor& t) { promise(TensorInfo{t.sizes(), {}, t.dtype(), t.device()}); }
+  void give(Tensor t) { outputs.push_back(std::move(t)); }
+  const Tensor& out(int i = 0) const { return outputs[i]; }
+};
+
+using Infer = void (*)(Call&);
+using Run = void (*)(Call&);
+
+// Backward of one operator; the bindings implement it with a Python function.
+class Derivative {
+ public:
+  virtual ~Derivative() = default;
+  // What must be kept for backward, in order: see OperatorNode in autograd/.
+  struct Saved {
+    enum What : uint8_t { argument, information, output, all_outputs } what;
+    int index;
+  };
+  std::vector<Saved> saves;
+};
+
+class Operator {
+ public:
+  Signature signature;
+  Infer infer = nullptr;              // null: run makes the results (views, data-dependent shapes)
+  Run run[kDeviceTypes] = {};
+  const PointwiseDefinition* pointwise = nullptr;
+  const PointwiseLoops* loops = nullptr;
+  bool view = false;                  // the result shares the first argument's memory
+  bool has_inplace = false, inplace = false;  // there is a name_ form; this is one
+  bool mutates = false;               // changes the first argument itself (copy_, index_put_, random fills): run writes to it
+  bool differentiable = true;
+  bool is_method = true, is_function = true;
+  bool composite = false;             // run is made of other operators, which record themselves
+  bool shares_results = false;        // several results may be views of one another (split)
+  std::string node_name;              // AddBackward0
+  std::string doc;
+  std::unique_ptr<Derivative> derivative;
+  const Operator* functional = nullptr;  // for an in-place form: the operator it writes in place
+
+  const std::string& name() const { return signature.name; }
+};
+
+// Options for Registry::add, as words.
+enum OperatorFlag : uint32_t {
+  kView = 1, kInplace = 2, kNotDifferentiable = 4, kFunctionOnly = 8, kMethodOnly = 16, kMutates = 32, kSharesResults = 64, kComposite = 128,
+};
+
+class Registry {
+ public:
+  static Registry& instance();
+  // Adds the operator and, with kInplace, its in-place form. `run` is the CPU kernel; it also serves `meta` when infer is null and it touches no data (views).
+  Operator& add(const char* signature, Infer infer, Run run, uint32_t flags = 0, const char* node_name = nullptr);
+  Operator& add_pointwise(const PointwiseDefinition& definition, const PointwiseLoops& loops);
+  void set_kernel(const char* name, DeviceType device, Run run);
+  Operator* find(std::string_view name, std::string_view overload = "") const;
+  const std::deque<Operator>& all() const { return operators_; }
+
+ private:
+  std::deque<Operator> operators_;
+  Operator& add_inplace_form(Operator& op);
+};
+
+}  // namespace cresset

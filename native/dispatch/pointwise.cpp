@@ -1,0 +1,313 @@
+// Pointwise operators: promotion, broadcasting and the choice of loop. Note [Blocks] is in tensor/blocks.h.
+#include <cmath>
+#include <cstring>
+
+#include "base/parallel.h"
+#include "dispatch/call.h"
+#include "tensor/blocks.h"
+
+namespace cresset {
+
+ScalarAttribute attribute(const Value& v) {
+  if (v.is_none()) return {std::nan(""), 0, 0};
+  return {v.scalar_.real, v.scalar_.imag, v.scalar_.integer};
+}
+
+Scalar missing_bound(char letter) {
+  Scalar s(letter == 'l' ? -INFINITY : INFINITY);
+  s.integer = letter == 'l' ? INT64_MIN : INT64_MAX;
+  return s;
+}
+
+Compute compute_of(Dtype d) {
+  switch (d) {
+    case Dtype::f64: return Compute::f64;
+    case Dtype::u64: return Compute::u64;
+    case Dtype::b8: return Compute::b8;
+    case Dtype::c32: case Dtype::c64: return Compute::c64;
+    case Dtype::c128: return Compute::c128;
+    default: return is_floating(d) ? Compute::f32 : Compute::i64;
+  }
+}
+
+Dtype dtype_of_compute(Compute c) {
+  static constexpr Dtype table[kComputes] = {Dtype::f32, Dtype::f64, Dtype::i64, Dtype::u64, Dtype::b8, Dtype::c64, Dtype::c128};
+  return table[static_cast<int>(c)];
+}
+
+Dims result_strides(DimsView sizes, std::span<const Dims> operands) {
+  const int64_t rank = static_cast<int64_t>(sizes.size());
+  const auto order = [&](int64_t a, int64_t b) {
+    for (const Dims& strides : operands) {
+      if (strides[a] == 0 || strides[b] == 0) continue;
+      if (strides[a] != strides[b]) return strides[a] < strides[b] ? -1 : 1;
+      if (sizes[a] > sizes[b]) return 1;
+    }
+    return 0;
+  };
+  Dims perm(rank, 0);  // innermost first
+  for (int64_t d = 0; d < rank; ++d) perm[d] = rank - 1 - d;
+  for (int64_t i = 1; i < rank; ++i) {
+    int64_t current = i;
+    for (int64_t j = i - 1; j >= 0; --j) {
+      const int swap = order(perm[j], perm[current]);
+      if (swap > 0) std::swap(perm[j], perm[current]), current = j;
+      else if (swap < 0) break;
+    }
+  }
+  Dims out(rank, 0);
+  int64_t step = 1;
+  for (int64_t d : perm) {
+    out[d] = step;
+    step *= std::max<int64_t>(sizes[d], 1);
+  }
+  return out;
+}
+
+namespace {
+
+struct LoopContext {
+  Loop loop;
+  const ScalarAttribute* attributes;
+};
+
+void run_loop(char* const* p, const void* context, int64_t n) {
+  const auto* c = static_cast<const LoopContext*>(context);
+  c->loop(p, c->attributes, n);
+}
+
+// A number as one element of the compute type.
+void store_number(const Scalar& s, Compute c, char* to) {
+  const auto put = [&](auto v) { std::memcpy(to, &v, sizeof v); };
+  switch (c) {
+    case Compute::f32: return put(s.to<float>());
+    case Compute::f64: return put(s.to<double>());
+    case Compute::i64: case Compute::u64: return put(s.integer);
+    case Compute::b8: return put(s.to<bool>());
+    case Compute::c64: return put(s.to<complex64>());
+    default: return put(s.to<complex128>());
+  }
+}
+
+[[noreturn]] void unsupported(const Operator& op, Dtype d) {
+  fail(ErrorKind::not_implemented, op.name(), ": \"", op.name(), "_cpu\" not implemented for '", name_of(d), "'");
+}
+
+Loop pick_loop(const Operator& op, const Loop* loops, Dtype common, Compute& compute) {
+  compute = compute_of(common);
+  Loop loop = loops[static_cast<int>(compute)];
+  if (!loop && compute == Compute::u64) loop = loops[static_cast<int>(compute = Compute::i64)];
+  if (!loop) unsupported(op, common);
+  return loop;
+}
+
+Dtype result_dtype(Promotion promotion, Dtype common) {
+  switch (promotion) {
+    case Promotion::to_bool: return Dtype::b8;
+    case Promotion::to_real: return to_real(common);
+    default: return common;
+  }
+}
+// What the loop writes: bool, the real part's type, or the compute type.
+Dtype loop_output(Promotion promotion, Compute compute) {
+  const Dtype d = dtype_of_compute(compute);
+  return promotion == Promotion::to_bool ? Dtype::b8 : promotion == Promotion::to_real ? to_real(d) : d;
+}
+
+// The common call: float tensors of one shape, all contiguous, perhaps with a number. Returns false when the call is not that.
+bool execute_plain(Call& c, const PointwiseDefinition& def, const ScalarAttribute* attributes) {
+  const TensorImpl* first = nullptr;
+  for (int i = 0; i < def.input_count; ++i) {
+    const Value& v = c.args[i];
+    if (def.inputs[i] == 'b') return false;
+    if (v.kind != Kind::tensor) {
+      if (v.kind == Kind::scalar && v.scalar_.kind == Scalar::Kind::complex) return false;
+      continue;
+    }
+    const TensorImpl* t = v.tensor_;
+    if (t->dtype != Dtype::f32 || !t->contiguous || t->wrapped_number || !t->storage->device.is_cpu()) return false;
+    if (!first) first = t;
+    else if (!(t->sizes == first->sizes)) return false;
+  }
+  if (!first) return false;
+  const Loop loop = c.op.loops->forward[static_cast<int>(Compute::f32)];
+  if (!loop) return false;
+  const int64_t n = first->numel;
+  if (n > kBlock && n >= 2 * kParallelGrain) {
+    for (int i = 0; i < def.input_count; ++i)
+      if (c.args[i].kind != Kind::tensor) return false;
+  }
+  const Dtype out_dtype = def.promotion == Promotion::to_bool ? Dtype::b8 : Dtype::f32;
+  if (c.op.inplace) {
+    if (out_dtype != Dtype::f32) return false;
+    c.outputs.clear();
+    Tensor target = c.tensor(0);
+    if (target.get() != first) return false;
+    for (int i = 1; i < def.input_count; ++i)
+      if (c.args[i].kind == Kind::tensor && c.args[i].tensor_ != first && c.args[i].tensor_->storage->data == first->storage->data) return false;
+    c.give(std::move(target));
+  } else if (c.given_out) {
+    const Tensor& o = c.outputs[0];
+    if (o.dtype() != out_dtype || !o.is_contiguous() || !(o.sizes() == first->sizes) || !o.device().is_cpu()) return false;
+    for (int i = 0; i < def.input_count; ++i)
+      if (c.args[i].kind == Kind::tensor && c.args[i].tensor_->storage->data == o.storage()->data) return false;
+  } else {
+    c.give(empty(first->sizes, out_dtype));
+  }
+  char* p[1 + kMaxPointwiseInputs];
+  p[0] = c.outputs[0].bytes();
+  alignas(64) float numbers[3][kBlock];
+  int used = 0;
+  for (int i = 0; i < def.input_count; ++i) {
+    if (c.args[i].kind == Kind::tensor) {
+      p[1 + i] = c.args[i].tensor_->data();
+    } else {
+      std::fill(numbers[used], numbers[used] + std::min(n, kBlock), static_cast<float>((c.args[i].is_none() ? missing_bound(def.inputs[i]) : c.args[i].scalar_).real));
+      p[1 + i] = reinterpret_cast<char*>(numbers[used++]);
+    }
+  }
+  if (n <= kBlock || (used == 0 && n < 2 * kParallelGrain)) {
+    loop(p, attributes, n);
+    return true;
+  }
+  const int64_t out_size = size_of(out_dtype);
+  if (used == 0) {
+    LongWork work(n);
+    parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
+      char* q[1 + kMaxPointwiseInputs];
+      q[0] = p[0] + begin * out_size;
+      for (int i = 1; i <= def.input_count; ++i) q[i] = p[i] + begin * 4;
+      loop(q, attributes, end - begin);
+    });
+    return true;
+  }
+  for (int64_t at = 0; at < n; at += kBlock) {
+    char* q[1 + kMaxPointwiseInputs];
+    q[0] = p[0] + at * out_size;
+    for (int i = 0; i < def.input_count; ++i) q[1 + i] = p[1 + i] + (c.args[i].kind == Kind::tensor ? at * 4 : 0);
+    loop(q, attributes, std::min(kBlock, n - at));
+  }
+  return true;
+}
+
+}  // namespace
+
+void execute_pointwise(Call& c) {
+  const PointwiseDefinition& def = *c.op.pointwise;
+  const char* who = c.op.name().c_str();
+  ScalarAttribute attributes[kMaxArguments];
+  for (int k = 0; k < def.scalar_count; ++k) attributes[k] = attribute(c.args[def.input_count + k]);
+  if (execute_plain(c, def, attributes)) return;
+
+  ResultType type;
+  Dims sizes;
+  bool sized = false;
+  Device device;
+  for (int i = 0; i < def.input_count; ++i) {
+    const Value& v = c.args[i];
+    if (v.kind == Kind::tensor) {
+      if (def.inputs[i] != 'b') type.add(*v.tensor_);
+      sizes = sized ? broadcast(who, sizes, v.tensor_->sizes) : v.tensor_->sizes;
+      sized = true;
+      if (!v.tensor_->storage->device.is_cpu()) device = v.tensor_->storage->device;
+    } else if (def.inputs[i] != 'b' && !v.is_none()) {
+      type.add(v.scalar_);
+    }
+  }
+  Dtype common = type.result();
+  if (def.promotion == Promotion::to_float && !is_differentiable(common)) common = default_dtype();
+  Compute compute;
+  const Loop loop = pick_loop(c.op, c.op.loops->forward, common, compute);
+  const Dtype loop_dtype = dtype_of_compute(compute), out_dtype = result_dtype(def.promotion, common);
+
+  Operand operands[1 + kMaxPointwiseInputs];
+  alignas(16) char numbers[kMaxPointwiseInputs][16];
+  Dims strides[kMaxPointwiseInputs];
+  int tensors = 0;
+  for (int i = 0; i < def.input_count; ++i) {
+    const Value& v = c.args[i];
+    const Dtype wanted = def.inputs[i] == 'b' ? Dtype::b8 : loop_dtype;
+    if (v.kind == Kind::tensor) {
+      const Tensor t(v.tensor_);
+      operands[1 + i] = {t->data(), t.dtype(), wanted, expanded_strides(who, t, sizes)};
+      strides[tensors++] = operands[1 + i].strides;
+    } else {
+      store_number(v.is_none() ? missing_bound(def.inputs[i]) : v.scalar_, compute_of(wanted), numbers[i]);
+      operands[1 + i] = {numbers[i], wanted, wanted, Dims(sizes.size(), 0)};
+    }
+  }
+  TensorInfo info{sizes, {}, out_dtype, device};
+  const auto& p = c.op;
+  if (p.inplace) {
+    Tensor target = c.tensor(0);
+    check(target.sizes() == sizes, who, ": output with shape ", list(target.sizes()), " doesn't match the broadcast shape ", list(sizes));
+    check(can_cast(out_dtype, target.dtype()), who, ": result type ", name_of(out_dtype), " can't be cast to the desired output type ", name_of(target.dtype()));
+    c.outputs.clear();
+    c.give(std::move(target));
+  } else {
+    info.strides = result_strides(sizes, {strides, static_cast<size_t>(tensors)});
+    if (c.given_out) resize_out(who, c.outputs[0], info);
+    else c.give(empty(info));
+  }
+  const Tensor out = c.outputs[0];
+  if (device.is_meta() || out.is_meta()) return;
+  Tensor target = out;
+  if (p.inplace || c.given_out) {
+    check_no_internal_overlap(who, out);
+    for (int i = 0; i < def.input_count; ++i) {
+      if (!c.args[i].is_tensor()) continue;
+      const Tensor t(c.args[i].tensor_);
+      check_no_partial_overlap(who, out, t);
+      // The same memory walked in another order: compute aside.
+      if (t.get() != out.get() && t.storage()->data == out.storage()->data && !(t.strides() == out.strides() && t.offset() == out.offset())) target = empty(out.sizes(), out.dtype());
+    }
+  }
+  operands[0] = {target->data(), target.dtype(), loop_output(def.promotion, compute), target.strides()};
+  LoopContext context{loop, attributes};
+  LongWork work(out.numel());
+  run_blocks(sizes, operands, 1 + def.input_count, run_loop, &context);
+  if (target.get() != out.get()) copy_into(out, target);
+}
+
+Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved, const ScalarAttribute* attributes) {
+  const char* who = op.node_name.c_str();
+  Dims sizes = grad.sizes();
+  // 0-d operands follow the others, as in the forward pass.
+  ResultType type;
+  type.add(*grad);
+  for (const Tensor& t : saved) {
+    sizes = broadcast(who, sizes, t.sizes());
+    if (t.dtype() != Dtype::b8) type.add(*t);
+  }
+  const Dtype common = type.result();
+  Compute compute;
+  const Loop loop = pick_loop(op, op.loops->backward[which], common, compute);
+  const Dtype loop_dtype = dtype_of_compute(compute);
+  TensorInfo info{sizes, {}, common, grad.device()};
+  Operand operands[kMaxOperands];
+  Dims strides[kMaxOperands];
+  int count = 1;
+  const auto add = [&](const Tensor& t, bool flag) {
+    operands[count] = {t->data(), t.dtype(), flag ? Dtype::b8 : loop_dtype, expanded_strides(who, t, sizes)};
+    strides[count - 1] = operands[count].strides;
+    ++count;
+  };
+  add(grad, false);
+  const uint8_t uses = op.pointwise->uses[which];
+  int input = 0;
+  for (const Tensor& t : saved) {
+    while (input < op.pointwise->input_count && !(uses & (1 << input))) ++input;
+    add(t, input < op.pointwise->input_count && op.pointwise->inputs[input] == 'b');
+    ++input;
+  }
+  info.strides = result_strides(sizes, {strides, static_cast<size_t>(count - 1)});
+  Tensor out = empty(info);
+  if (out.is_meta()) return out;
+  operands[0] = {out->data(), common, loop_dtype, out.strides()};
+  LoopContext context{loop, attributes};
+  LongWork work(out.numel());
+  run_blocks(sizes, operands, count, run_loop, &context);
+  return out;
+}
+
+}  // namespace cresset

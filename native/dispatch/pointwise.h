@@ -1,0 +1,61 @@
+// What the generated pointwise kernels look like to the rest of the core.
+//
+// A Loop runs one formula over n contiguous elements. Strides, broadcasting, dtype conversion and threads are the business of
+// the caller (tensor/blocks.h), so there is one loop per formula and compute type. Half types compute in f32, the small integers in i64.
+#pragma once
+#include <cstdint>
+
+namespace cresset {
+
+// The type a loop computes in.
+enum class Compute : uint8_t { f32, f64, i64, u64, b8, c64, c128, count };
+inline constexpr int kComputes = static_cast<int>(Compute::count);
+
+// A scalar attribute of an operator (alpha, beta, threshold): the loop reads the member that fits its compute type.
+struct ScalarAttribute {
+  double real, imag;
+  int64_t integer;
+};
+
+// p[0] is the output, p[1...] the inputs, each n contiguous elements; the output may be one of the inputs.
+using Loop = void (*)(char* const* p, const ScalarAttribute* s, int64_t n);
+
+// How the dtypes of the inputs decide the compute type and the result's dtype.
+enum class Promotion : uint8_t {
+  same,      // the promoted dtype of the inputs
+  to_float,  // integers and bool become the default floating dtype
+  to_bool,   // computes in the promoted dtype, gives bool
+  to_real,   // like same; a complex input gives its real dtype (abs, real, imag, angle)
+};
+
+inline constexpr int kMaxPointwiseInputs = 4;
+inline constexpr uint8_t kUsesOutput = 0x80;
+
+struct PointwiseLoops {
+  Loop forward[kComputes];                         // null: not defined for that type
+  Loop backward[kMaxPointwiseInputs][kComputes];   // grad of input i: p[0] result, p[1] grad, p[2...] what `uses` names, in input order, the output last
+};
+
+struct PointwiseDefinition {
+  const char* name;       // "sigmoid"
+  const char* signature;  // "sigmoid(Tensor input) -> Tensor"
+  const char* doc;
+  const char* inputs;     // one letter an input: 'T' takes the compute type, 'b' is bool whatever the others are, 'l' and 'h' are like 'T' but
+                          // may be missing, which stands for the lowest or highest value
+  uint8_t input_count, scalar_count;  // scalar attributes follow the inputs in the signature
+  Promotion promotion;
+  bool inplace, method;   // has the forms name_ and Tensor.name
+  bool differentiable;
+  uint8_t uses[kMaxPointwiseInputs];               // bit i: backward of this input reads input i; kUsesOutput: the output
+  bool has_gradient[kMaxPointwiseInputs];
+  double scalar_defaults[kMaxPointwiseInputs];     // only documentation; the signature carries the defaults too
+};
+
+// Generated: the definitions, and for each instruction-set level the loops in the same order.
+extern const PointwiseDefinition kPointwiseDefinitions[];
+extern const int kPointwiseCount;
+extern const PointwiseLoops kPointwiseLoops_baseline[];
+extern const PointwiseLoops kPointwiseLoops_avx2[];
+extern const PointwiseLoops kPointwiseLoops_avx512[];
+
+}  // namespace cresset

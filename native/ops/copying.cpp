@@ -1,0 +1,120 @@
+// Copies and conversions as operators: clone, contiguous, to, copy_, and the methods named after dtypes.
+#include "ops/register.h"
+
+namespace cresset {
+namespace {
+
+MemoryFormat format_or(const Call& c, int i, MemoryFormat otherwise) { return c.has(i) ? c.args[i].memory_format_ : otherwise; }
+
+Dims strides_for(const Tensor& t, MemoryFormat format) {
+  switch (format) {
+    case MemoryFormat::contiguous: return contiguous_strides(t.sizes());
+    case MemoryFormat::preserve: return dense_strides_like(t.sizes(), t.strides());
+    case MemoryFormat::channels_last: check(t.dim() == 4, "required rank 4 tensor to use channels_last format"); break;
+    case MemoryFormat::channels_last_3d: check(t.dim() == 5, "required rank 5 tensor to use channels_last_3d format"); break;
+  }
+  return channels_last_strides(t.sizes());
+}
+
+void infer_clone(Call& c) {
+  const Tensor t = c.tensor(0);
+  c.promise({t.sizes(), strides_for(t, format_or(c, 1, MemoryFormat::preserve)), t.dtype(), t.device()});
+}
+void run_copy_to_output(Call& c) { copy_into(c.out(), c.tensor(0)); }
+
+void run_contiguous(Call& c) {
+  const Tensor t = c.tensor(0);
+  const MemoryFormat format = format_or(c, 1, MemoryFormat::contiguous);
+  check(format != MemoryFormat::preserve, "preserve memory format is unsupported by the contiguous operator");
+  if (is_contiguous(t, format)) return c.give(t);
+  Tensor out = empty({t.sizes(), strides_for(t, format), t.dtype(), t.device()});
+  copy_into(out, t);
+  c.give(out);
+}
+
+// The tensor itself when nothing changes (and no copy is asked for).
+void convert_to(Call& c, Dtype dtype, Device device, bool copy, MemoryFormat format) {
+  const Tensor t = c.tensor(0);
+  const bool same_layout = format == MemoryFormat::preserve || is_contiguous(t, format);
+  if (!copy && t.dtype() == dtype && t.device() == device && same_layout) return c.give(t);
+  check_implemented(!(t.is_meta() && !device.is_meta()), "Cannot copy out of meta tensor; no data!");
+  Tensor out = empty({t.sizes(), strides_for(t, format), dtype, device});
+  copy_into(out, t);
+  c.give(out);
+}
+
+void run_to_device(Call& c) {
+  const Tensor t = c.tensor(0);
+  convert_to(c, c.dtype_or(2, t.dtype()), c.device_or(1, t.device()), c.boolean(4), format_or(c, 5, MemoryFormat::preserve));
+}
+void run_to_dtype(Call& c) { convert_to(c, c.args[1].dtype_, c.tensor(0).device(), c.boolean(3), format_or(c, 4, MemoryFormat::preserve)); }
+void run_to_other(Call& c) {
+  const Tensor other = c.tensor(1);
+  convert_to(c, other.dtype(), other.device(), c.boolean(3), format_or(c, 4, MemoryFormat::preserve));
+}
+void run_plain_to_dtype(Call& c) { convert_to(c, c.args[1].dtype_, c.tensor(0).device(), false, MemoryFormat::preserve); }
+
+struct NamedDtype {
+  const char *name, *signature;
+  Dtype dtype;
+};
+#define NAMED(name, dtype) {name, name "(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", Dtype::dtype}
+constexpr NamedDtype kNamed[] = {NAMED("float", f32), NAMED("double", f64), NAMED("half", f16), NAMED("bfloat16", bf16), NAMED("long", i64), NAMED("int", i32), NAMED("short", i16),
+                                 NAMED("char", i8), NAMED("byte", u8), NAMED("bool", b8), NAMED("cfloat", c64), NAMED("cdouble", c128), NAMED("chalf", c32)};
+
+void run_named(Call& c) {
+  for (const NamedDtype& n : kNamed)
+    if (c.op.name() == n.name) return convert_to(c, n.dtype, c.tensor(0).device(), false, format_or(c, 1, MemoryFormat::preserve));
+}
+
+void run_cpu(Call& c) { convert_to(c, c.tensor(0).dtype(), Device{}, false, MemoryFormat::preserve); }
+
+void run_copy_(Call& c) {
+  const Tensor to = c.tensor(0);
+  Tensor from = c.tensor(1);
+  check_no_internal_overlap("copy_", to);
+  if (from.get() == to.get()) return;
+  // Overlapping memory is read before it is written.
+  if (from.storage()->data == to.storage()->data && !from.is_meta()) from = clone(from);
+  copy_into(to, from);
+}
+void infer_copy_(Call& c) { expanded_strides("copy_", c.tensor(1), c.tensor(0).sizes()); }
+
+void run_resize_(Call& c) {
+  const Tensor t = c.tensor(0);
+  check(!t->requires_grad, "cannot resize variables that require grad");
+  const int64_t needed = (checked_numel(c.integers(1)) + t.offset()) * size_of(t.dtype());
+  if (needed > t.storage()->bytes) t->storage->resize(needed);
+  t->sizes = Dims(c.integers(1));
+  t->strides = contiguous_strides(t.sizes());
+  t->update_numel_and_contiguity();
+}
+
+void run_set_(Call& c) {
+  const Tensor t = c.tensor(0), source = c.tensor(1);
+  check(t.dtype() == source.dtype(), "set_: could not set tensor of type ", name_of(source.dtype()), " to a tensor of type ", name_of(t.dtype()));
+  t->storage = source.storage();
+  t->sizes = source.sizes();
+  t->strides = source.strides();
+  t->offset = source.offset();
+  t->update_numel_and_contiguity();
+}
+
+}  // namespace
+
+void register_copying(Registry& r) {
+  r.add("clone(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", infer_clone, run_copy_to_output);
+  r.add("contiguous(Tensor input, MemoryFormat memory_format=contiguous_format) -> Tensor", nullptr, run_contiguous, kMethodOnly, "CloneBackward0");
+  r.add("to.dtype(Tensor input, ScalarType dtype, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_dtype, kMethodOnly, "ToCopyBackward0");
+  r.add("to.other(Tensor input, Tensor other, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_other, kMethodOnly, "ToCopyBackward0");
+  r.add("to(Tensor input, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_device,
+        kMethodOnly, "ToCopyBackward0");
+  r.add("to_dtype(Tensor input, ScalarType dtype) -> Tensor", nullptr, run_plain_to_dtype, kFunctionOnly, "ToCopyBackward0");
+  for (const NamedDtype& n : kNamed) r.add(n.signature, nullptr, run_named, kMethodOnly, "ToCopyBackward0");
+  r.add("cpu(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_cpu, kMethodOnly, "ToCopyBackward0");
+  r.add("copy_(Tensor input, Tensor src, bool non_blocking=False) -> Tensor", infer_copy_, run_copy_, kMutates | kMethodOnly, "CopyBackwards");
+  r.add("resize_(Tensor input, int[...] size, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_resize_, kMutates | kMethodOnly | kNotDifferentiable);
+  r.add("set_(Tensor input, Tensor source) -> Tensor", nullptr, run_set_, kMutates | kMethodOnly | kNotDifferentiable);
+}
+
+}  // namespace cresset

@@ -1,0 +1,176 @@
+// Folds: how a reduction runs over a tensor of any strides, with results that do not depend on the number of threads.
+//
+// The elements behind one result are cut into chunks whose size depends on the shape only. A chunk becomes one accumulator, and the
+// accumulators of a result are merged in a fixed tree. A Fold says what a chunk becomes: `rows` folds contiguous runs, `columns` folds
+// rows of a matrix into each other. The template make_fold() makes one from a struct with a few short inline functions.
+#pragma once
+#include <cstring>
+
+#include "base/instruction_set.h"
+#include "tensor/tensor.h"
+
+namespace cresset {
+
+#define CRESSET_INLINE_MEMBER [[gnu::always_inline]] inline
+
+struct Fold {
+  Dtype element;     // what the kernels read: other dtypes are converted block by block
+  Dtype results[2];  // what finish writes: converted likewise
+  int accumulator;   // bytes of one accumulator
+  bool ordered;      // accumulators hold positions, so elements must come in index order
+  const void* self;  // the struct with the functions
+  // accs[r] = fold of the n elements at x + r * step
+  void (*rows)(const void* self, const void* x, int64_t count, int64_t step, int64_t n, int64_t first, void* accs);
+  // accs[c] = fold of the elements x[c + r * step] for all rows r
+  void (*columns)(const void* self, const void* x, int64_t step, int64_t rows, int64_t columns, int64_t first, void* accs);
+  // into[k] = into[k] followed by from[k]
+  void (*merge)(void* into, const void* from, int64_t count);
+  // The results of `count` accumulators, each made of n elements.
+  void (*finish)(const void* self, const void* accs, int64_t count, int64_t n, char* const* out);
+};
+
+inline constexpr int64_t kFoldChunk = 4096;         // elements of a run in one accumulator
+inline constexpr int64_t kFoldRows = 256;           // rows of a matrix in one accumulator
+inline constexpr int64_t kFoldColumns = 1024;       // columns folded side by side
+inline constexpr int64_t kFoldLanes = 64;           // running values of one run
+inline constexpr int64_t kLargestAccumulator = 32;  // bytes
+
+// Folds the dimensions of `input` whose bit is set in `reduced`. The outs are contiguous, without those dimensions or with size 1 there.
+void run_fold(const Tensor& input, uint64_t reduced, const Fold& fold, std::span<const Tensor> outs);
+
+// ---- chunks by lanes
+//
+// A lane operation has a Value, identity(), map(element) and combine(a, b). The loops below are plain: the compiler vectorises them.
+
+template <class Op, class T>
+CRESSET_INLINE void fold_columns(const Op& op, const T* x, int64_t step, int64_t rows, int64_t columns, typename Op::Value* __restrict acc) {
+  for (int64_t c = 0; c < columns; ++c) acc[c] = op.identity();
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const T* __restrict a = x + r * step;
+    const T* __restrict b = a + step;
+    const T* __restrict d = b + step;
+    const T* __restrict e = d + step;
+    for (int64_t c = 0; c < columns; ++c)
+      acc[c] = op.combine(acc[c], op.combine(op.combine(op.map(a[c]), op.map(b[c])), op.combine(op.map(d[c]), op.map(e[c]))));
+  }
+  for (; r < rows; ++r) {
+    const T* __restrict a = x + r * step;
+    for (int64_t c = 0; c < columns; ++c) acc[c] = op.combine(acc[c], op.map(a[c]));
+  }
+}
+
+// A run is folded as a matrix with kFoldLanes columns, then the lanes by halves.
+template <class Op, class T>
+CRESSET_INLINE typename Op::Value fold_run(const Op& op, const T* x, int64_t n) {
+  using Value = typename Op::Value;
+  if (n < 16) {
+    Value acc = op.identity();
+    for (int64_t i = 0; i < n; ++i) acc = op.combine(acc, op.map(x[i]));
+    return acc;
+  }
+  alignas(64) Value lanes[kFoldLanes];
+  const int64_t rows = n / kFoldLanes;
+  fold_columns(op, x, kFoldLanes, rows, kFoldLanes, lanes);
+  const T* rest = x + rows * kFoldLanes;
+  const int64_t tail = n - rows * kFoldLanes;
+  for (int64_t c = 0; c < tail; ++c) lanes[c] = op.combine(lanes[c], op.map(rest[c]));
+  for (int64_t c = 0; c < 32; ++c) lanes[c] = op.combine(lanes[c], lanes[c + 32]);
+  for (int64_t c = 0; c < 16; ++c) lanes[c] = op.combine(lanes[c], lanes[c + 16]);
+  for (int64_t c = 0; c < 8; ++c) lanes[c] = op.combine(lanes[c], lanes[c + 8]);
+  for (int64_t c = 0; c < 4; ++c) lanes[c] = op.combine(lanes[c], lanes[c + 4]);
+  return op.combine(op.combine(lanes[0], lanes[2]), op.combine(lanes[1], lanes[3]));
+}
+
+// ---- a Fold from a struct
+//
+// The struct F has: Element, Accumulator, Result (and Result2 if there is a second); ordered; run(x, n, first) -> Accumulator;
+// columns(x, step, rows, columns, first, accs); merge(into, from); finish(acc, n, Result*[, Result2*]).
+
+template <class F>
+concept HasSecondResult = requires { typename F::Result2; };
+
+template <class F>
+struct RowsLoop {
+  template <class Fma>
+  CRESSET_INLINE void run(const F* f, const typename F::Element* x, int64_t count, int64_t step, int64_t n, int64_t first,
+                          typename F::Accumulator* accs) {
+    for (int64_t r = 0; r < count; ++r) accs[r] = f->run(x + r * step, n, first);
+  }
+};
+template <class F>
+struct ColumnsLoop {
+  template <class Fma>
+  CRESSET_INLINE void run(const F* f, const typename F::Element* x, int64_t step, int64_t rows, int64_t columns, int64_t first,
+                          typename F::Accumulator* accs) {
+    f->columns(x, step, rows, columns, first, accs);
+  }
+};
+
+template <class F>
+Fold make_fold(const F& f) {
+  using Element = typename F::Element;
+  using Accumulator = typename F::Accumulator;
+  static_assert(sizeof(Accumulator) <= kLargestAccumulator);
+  constexpr bool kVectorised = std::is_same_v<Element, float> || std::is_same_v<Element, double>;
+  Fold fold{};
+  fold.element = dtype_of<Element>;
+  fold.results[0] = dtype_of<typename F::Result>;
+  if constexpr (HasSecondResult<F>) fold.results[1] = dtype_of<typename F::Result2>;
+  fold.accumulator = sizeof(Accumulator);
+  fold.ordered = F::ordered;
+  fold.self = &f;
+  fold.rows = [](const void* self, const void* x, int64_t count, int64_t step, int64_t n, int64_t first, void* accs) {
+    const auto run = [&](auto... args) {
+      if constexpr (kVectorised) run_vectorised<RowsLoop<F>>(args...);
+      else RowsLoop<F>::template run<HardwareFma>(args...);
+    };
+    run(static_cast<const F*>(self), static_cast<const Element*>(x), count, step, n, first, static_cast<Accumulator*>(accs));
+  };
+  fold.columns = [](const void* self, const void* x, int64_t step, int64_t rows, int64_t columns, int64_t first, void* accs) {
+    const auto run = [&](auto... args) {
+      if constexpr (kVectorised) run_vectorised<ColumnsLoop<F>>(args...);
+      else ColumnsLoop<F>::template run<HardwareFma>(args...);
+    };
+    run(static_cast<const F*>(self), static_cast<const Element*>(x), step, rows, columns, first, static_cast<Accumulator*>(accs));
+  };
+  fold.merge = [](void* into, const void* from, int64_t count) {
+    auto* a = static_cast<Accumulator*>(into);
+    const auto* b = static_cast<const Accumulator*>(from);
+    for (int64_t i = 0; i < count; ++i) F::merge(a[i], b[i]);
+  };
+  fold.finish = [](const void* self, const void* accs, int64_t count, int64_t n, char* const* out) {
+    const auto* f = static_cast<const F*>(self);
+    const auto* a = static_cast<const Accumulator*>(accs);
+    for (int64_t i = 0; i < count; ++i) {
+      if constexpr (HasSecondResult<F>)
+        f->finish(a[i], n, reinterpret_cast<typename F::Result*>(out[0]) + i, reinterpret_cast<typename F::Result2*>(out[1]) + i);
+      else
+        f->finish(a[i], n, reinterpret_cast<typename F::Result*>(out[0]) + i);
+    }
+  };
+  return fold;
+}
+
+// The run and columns of a struct whose chunks are folded by one lane operation. Sums of float are merged in double.
+template <class Op, class E, class A>
+struct LaneFold {
+  using Element = E;
+  using Accumulator = A;
+  static constexpr bool ordered = false;
+  Op op;
+
+  CRESSET_INLINE_MEMBER A run(const E* x, int64_t n, int64_t) const { return static_cast<A>(fold_run(op, x, n)); }
+  CRESSET_INLINE_MEMBER void columns(const E* x, int64_t step, int64_t rows, int64_t count, int64_t, A* accs) const {
+    if constexpr (std::is_same_v<A, typename Op::Value>) {
+      fold_columns(op, x, step, rows, count, accs);
+    } else {
+      alignas(64) typename Op::Value values[kFoldColumns];
+      fold_columns(op, x, step, rows, count, values);
+      for (int64_t c = 0; c < count; ++c) accs[c] = static_cast<A>(values[c]);
+    }
+  }
+  static void merge(A& into, const A& from) { into = Op::template merge<A>(into, from); }
+};
+
+}  // namespace cresset

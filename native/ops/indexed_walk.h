@@ -1,0 +1,70 @@
+// One walk for all that moves elements through indices: reading (gather, index_select, x[i]) and writing (scatter, index_add, x[i] = v).
+//
+// At each position p of `sizes` the element  plain[p · plain_strides]  meets the element
+// indexed[p · indexed_strides + index[p · index_strides] * scale].
+#pragma once
+#include "dispatch/call.h"
+
+namespace cresset {
+
+struct IndexedWalk {
+  const char* who = "";
+  Dims sizes;
+  int64_t along = 0;  // the indexed dimension: only along it can an element of `indexed` be met more than once
+  char* plain = nullptr;
+  char* indexed = nullptr;
+  const int64_t* index = nullptr;
+  Dims plain_strides, indexed_strides, index_strides;  // in elements; indexed_strides[along] is 0
+
+  int64_t scale = 1;              // an index v stands for the offset v * scale
+  int64_t lowest = 0, bound = 0;  // lowest <= v < bound; a negative v counts from the end
+  int64_t dim = 0;                // the rest is for the message
+  ErrorKind error = ErrorKind::index;
+  const char* phrase = "";
+
+  [[noreturn, gnu::cold, gnu::noinline]] void out_of_bounds(int64_t v) const {
+    fail(error, who, ": ", phrase, "index ", v, " is out of bounds for dimension ", dim, " with size ", bound);
+  }
+  int64_t offset(int64_t v) const {
+    if (v < lowest || v >= bound) [[unlikely]]
+      out_of_bounds(v);
+    return (v < 0 ? v + bound : v) * scale;
+  }
+};
+
+// A stretch of the walk: n positions, in steps.
+struct IndexedRow {
+  int64_t plain, indexed, index;  // offsets of the first position
+  int64_t n, plain_step, indexed_step, index_step;
+};
+using RowLoop = void (*)(const IndexedWalk&, const IndexedRow&);
+
+// Readers may be split anywhere among threads. Writers never along the indexed dimension, so that the order of the writes to an
+// element, and with it the result, does not depend on the number of threads.
+void walk_reading(const IndexedWalk& walk, RowLoop loop);
+void walk_writing(const IndexedWalk& walk, RowLoop loop);
+
+// plain = indexed, or indexed = plain, for elements of `width` bytes.
+void read_indexed(const IndexedWalk& walk, int64_t width);
+void write_indexed(const IndexedWalk& walk, int64_t width);
+
+// The walk of gather, scatter and their kind: `index`, of the walk's sizes, names places along dimension `dim` of `indexed`.
+IndexedWalk walk_along(const char* who, const Tensor& indexed, int64_t dim, const Tensor& index, const Tensor& plain);
+// The walk of index_select, index_add and their kind: the vector `index` names slices along `dim` of `indexed`; `plain` has as many.
+IndexedWalk walk_slices(const char* who, const Tensor& indexed, int64_t dim, const Tensor& index, const Tensor& plain);
+
+// What x[i, :, j] means: the indices together are one list of places, which stands at `position` in the result.
+struct AdvancedIndex {
+  Dims result;                          // the shape of x[...]
+  int64_t position = 0;                 // the number of dimensions before the indices' own
+  Tensor index;                         // contiguous int64: places in units of `scale` elements
+  int64_t scale = 1, lowest = 0, bound = 0, dim = 0;
+  Dims sizes, strides;                  // of the dimensions that are not indexed, in the order of the result
+};
+AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<const Tensor> indices);
+// Where `mask` holds, as offsets into the memory of a tensor with these strides.
+Tensor places_of_mask(const Tensor& mask, DimsView strides);
+// The walk over the memory of `input`; `plain` is contiguous, of the result's shape, or a single element for all.
+IndexedWalk walk_through(const char* who, const AdvancedIndex& a, const Tensor& input, const Tensor& plain);
+
+}  // namespace cresset

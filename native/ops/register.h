@@ -1,0 +1,27 @@
+// The table of contents of the CPU's operators: one function a topic.
+#pragma once
+#include "dispatch/call.h"
+
+namespace cresset {
+
+void register_pointwise(Registry& r);
+void register_rounding_division(Registry& r);
+void register_views(Registry& r);
+void register_copying(Registry& r);
+void register_creation(Registry& r);
+void register_random(Registry& r);
+void register_reduction(Registry& r);
+void register_scan(Registry& r);
+void register_softmax(Registry& r);
+void register_indexing(Registry& r);
+void register_scattering(Registry& r);
+void register_sorting(Registry& r);
+void register_matmul(Registry& r);
+void register_convolution(Registry& r);
+void register_pooling(Registry& r);
+
+// All of them. Called once, when the module loads.
+void register_operators();
+const char* instruction_set();  // the level in use: "baseline", "avx2" or "avx512"
+
+}  // namespace cresset

@@ -1,0 +1,194 @@
+#include "tensor/blocks.h"
+
+#include <cstring>
+
+#include "base/parallel.h"
+#include "tensor/convert.h"
+
+namespace cresset {
+namespace {
+
+// Walks runs along the innermost dimension: f(element offset, position in the block, run length).
+template <class F>
+void for_each_run(DimsView sizes, DimsView strides, int64_t begin, int64_t n, F&& f) {
+  const int64_t rank = static_cast<int64_t>(sizes.size());
+  if (rank == 0) return f(int64_t{0}, int64_t{0}, n);
+  Dims index(rank, 0);
+  int64_t offset = 0, rest = begin;
+  for (int64_t d = rank - 1; d >= 0; --d) {
+    index[d] = rest % sizes[d];
+    rest /= sizes[d];
+    offset += index[d] * strides[d];
+  }
+  const int64_t inner = sizes[rank - 1], step = strides[rank - 1];
+  for (int64_t done = 0; done < n;) {
+    const int64_t run = std::min(inner - index[rank - 1], n - done);
+    f(offset, done, run);
+    done += run;
+    offset += run * step;
+    index[rank - 1] += run;
+    for (int64_t d = rank - 1; d > 0 && index[d] == sizes[d]; --d) {
+      offset += strides[d - 1] - sizes[d] * strides[d];
+      index[d] = 0;
+      ++index[d - 1];
+    }
+  }
+}
+
+template <class T>
+void copy_run(T* __restrict to, int64_t to_step, const T* __restrict from, int64_t from_step, int64_t n) {
+  if (to_step == 1 && from_step == 1) {
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+  } else if (from_step == 0 && to_step == 1) {
+    std::fill(to, to + n, *from);
+  } else if (to_step == 1) {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i * from_step];
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
+  }
+}
+
+bool is_linear(DimsView sizes, DimsView strides) { return is_contiguous(sizes, strides); }
+
+bool is_constant(DimsView sizes, DimsView strides) {
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (strides[d] != 0 && sizes[d] != 1) return false;
+  return true;
+}
+
+}  // namespace
+
+void gather(char* to, const char* from, DimsView sizes, DimsView strides, int64_t begin, int64_t n, int64_t width) {
+  visit_width(width, [&]<class T>() {
+    const int64_t step = sizes.empty() ? 0 : strides.back();
+    for_each_run(sizes, strides, begin, n, [&](int64_t offset, int64_t at, int64_t run) {
+      copy_run(reinterpret_cast<T*>(to) + at, 1, reinterpret_cast<const T*>(from) + offset, step, run);
+    });
+  });
+}
+
+void scatter(char* to, const char* from, DimsView sizes, DimsView strides, int64_t begin, int64_t n, int64_t width) {
+  visit_width(width, [&]<class T>() {
+    const int64_t step = sizes.empty() ? 1 : strides.back();
+    for_each_run(sizes, strides, begin, n, [&](int64_t offset, int64_t at, int64_t run) {
+      copy_run(reinterpret_cast<T*>(to) + offset, step, reinterpret_cast<const T*>(from) + at, 1, run);
+    });
+  });
+}
+
+int64_t coalesce(Dims& sizes, Dims* const* strides, int count) {
+  // Insertion sort by the strides of the first operand, then of the others: stable, and the rank is small.
+  const auto before = [&](int64_t a, int64_t b) {  // a should lie outside of b
+    for (int k = 0; k < count; ++k) {
+      const int64_t x = std::abs((*strides[k])[a]), y = std::abs((*strides[k])[b]);
+      if (x != y && x != 0 && y != 0) return x > y;
+    }
+    return false;
+  };
+  const auto swap = [&](int64_t a, int64_t b) {
+    std::swap(sizes[a], sizes[b]);
+    for (int k = 0; k < count; ++k) std::swap((*strides[k])[a], (*strides[k])[b]);
+  };
+  for (int64_t i = 1; i < sizes.size(); ++i)
+    for (int64_t j = i; j > 0 && before(j, j - 1); --j) swap(j, j - 1);
+  // Merge from the inside out; dimensions of size one vanish.
+  int64_t kept = 0;
+  for (int64_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 1) continue;
+    bool merges = kept > 0;
+    for (int k = 0; merges && k < count; ++k) merges = (*strides[k])[kept - 1] == (*strides[k])[d] * sizes[d];
+    if (merges) {
+      sizes[kept - 1] *= sizes[d];
+      for (int k = 0; k < count; ++k) (*strides[k])[kept - 1] = (*strides[k])[d];
+    } else {
+      sizes[kept] = sizes[d];
+      for (int k = 0; k < count; ++k) (*strides[k])[kept] = (*strides[k])[d];
+      ++kept;
+    }
+  }
+  sizes.resize(kept);
+  for (int k = 0; k < count; ++k) strides[k]->resize(kept);
+  return kept;
+}
+
+void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, const void* context, int64_t grain) {
+  int64_t n = 1;
+  for (int64_t s : shape) n *= s;
+  if (n == 0) return;
+  Dims sizes(shape);
+  Dims* strides[kMaxOperands];
+  for (int k = 0; k < count; ++k) strides[k] = &operands[k].strides;
+  coalesce(sizes, strides, count);
+
+  enum class How : uint8_t { direct, constant, gathered };
+  How how[kMaxOperands];
+  bool all_direct = true;
+  for (int k = 0; k < count; ++k) {
+    Operand& o = operands[k];
+    const bool fits = o.dtype == o.loop_dtype;
+    how[k] = fits && is_linear(sizes, o.strides) ? How::direct : k > 0 && is_constant(sizes, o.strides) ? How::constant : How::gathered;
+    all_direct &= how[k] == How::direct;
+  }
+
+  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+    char* pointers[kMaxOperands];
+    if (all_direct) {
+      for (int k = 0; k < count; ++k) pointers[k] = operands[k].data + begin * size_of(operands[k].dtype);
+      return loop(pointers, context, end - begin);
+    }
+    // One buffer an operand for what the loop sees, one for raw elements on their way to or from a conversion.
+    alignas(64) char buffers[kMaxOperands][kBlock * 8];
+    alignas(64) char raw[kBlock * 16];
+    // Complex128 elements are twice as wide: halve the block.
+    int64_t block = kBlock;
+    for (int k = 0; k < count; ++k)
+      if (size_of(operands[k].loop_dtype) > 8) block = kBlock / 2;
+    for (int k = 1; k < count; ++k) {
+      if (how[k] != How::constant) continue;
+      const Operand& o = operands[k];
+      char one[16];
+      converter(o.dtype, o.loop_dtype)(o.data, one, 1);
+      const int64_t m = std::min(block, end - begin);
+      visit_width(size_of(o.loop_dtype), [&]<class T>() {
+        T v;
+        std::memcpy(&v, one, sizeof(T));
+        std::fill(reinterpret_cast<T*>(buffers[k]), reinterpret_cast<T*>(buffers[k]) + m, v);
+      });
+      pointers[k] = buffers[k];
+    }
+    for (int64_t at = begin; at < end; at += block) {
+      const int64_t m = std::min(block, end - at);
+      for (int k = 0; k < count; ++k) {
+        const Operand& o = operands[k];
+        if (how[k] == How::direct) {
+          pointers[k] = o.data + at * size_of(o.dtype);
+        } else if (how[k] == How::gathered) {
+          pointers[k] = buffers[k];
+          if (k == 0) continue;
+          if (o.dtype == o.loop_dtype) {
+            gather(buffers[k], o.data, sizes, o.strides, at, m, size_of(o.dtype));
+          } else if (is_linear(sizes, o.strides)) {
+            converter(o.dtype, o.loop_dtype)(o.data + at * size_of(o.dtype), buffers[k], m);
+          } else {
+            gather(raw, o.data, sizes, o.strides, at, m, size_of(o.dtype));
+            converter(o.dtype, o.loop_dtype)(raw, buffers[k], m);
+          }
+        }
+      }
+      loop(pointers, context, m);
+      if (how[0] == How::gathered) {
+        const Operand& o = operands[0];
+        if (is_linear(sizes, o.strides)) {
+          converter(o.loop_dtype, o.dtype)(buffers[0], o.data + at * size_of(o.dtype), m);
+        } else if (o.dtype == o.loop_dtype) {
+          scatter(o.data, buffers[0], sizes, o.strides, at, m, size_of(o.dtype));
+        } else {
+          converter(o.loop_dtype, o.dtype)(buffers[0], raw, m);
+          scatter(o.data, raw, sizes, o.strides, at, m, size_of(o.dtype));
+        }
+      }
+    }
+  });
+}
+
+}  // namespace cresset

@@ -1,0 +1,32 @@
+// Block iteration: how a contiguous loop meets strided, broadcast and converted operands.
+//
+// Elements are visited in blocks small enough for the first-level cache. An operand that already lies contiguous in the right dtype is
+// used where it is; any other is gathered (and converted) into a block before the loop, or scattered after it.
+#pragma once
+#include "tensor/tensor.h"
+
+namespace cresset {
+
+inline constexpr int64_t kBlock = 1024;
+inline constexpr int kMaxOperands = 6;
+
+struct Operand {
+  char* data;
+  Dtype dtype, loop_dtype;  // as stored, as the loop wants it
+  Dims strides;             // in elements, one per dimension of the iteration; 0 where broadcast
+};
+
+// Runs loop(pointers, n) so that together the calls cover all elements of `sizes`; operand 0 is written, the others are read.
+// Template-free inside: the loop is a function pointer with one context argument.
+using BlockLoop = void (*)(char* const* pointers, const void* context, int64_t n);
+void run_blocks(DimsView sizes, Operand* operands, int count, BlockLoop loop, const void* context, int64_t grain = 32768);
+
+// Elements [begin, begin + n) of a strided operand, in row-major order of `sizes`, to or from contiguous memory.
+void gather(char* to, const char* from, DimsView sizes, DimsView strides, int64_t begin, int64_t n, int64_t width);
+void scatter(char* to, const char* from, DimsView sizes, DimsView strides, int64_t begin, int64_t n, int64_t width);
+
+// Orders dimensions from the largest stride of the first operand to the smallest and merges neighbours that all operands walk alike.
+// strides[k] are the strides of operand k. Returns the new rank.
+int64_t coalesce(Dims& sizes, Dims* const* strides, int count);
+
+}  // namespace cresset

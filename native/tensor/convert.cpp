@@ -1,0 +1,89 @@
+#include "tensor/convert.h"
+
+#include <array>
+#include <cstring>
+
+namespace cresset {
+namespace {
+
+template <class From, class To>
+void convert_loop(const char* from, char* to, int64_t n) {
+  const From* a = reinterpret_cast<const From*>(from);
+  To* b = reinterpret_cast<To*>(to);
+  if constexpr (std::is_same_v<From, To>) {
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(To));
+  } else {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) b[i] = convert_element<To>(a[i]);
+  }
+}
+
+// The rare types go through a block of float (or complex) on the way.
+template <Dtype kFrom, Dtype kVia, Dtype kTo>
+void convert_via(const char* from, char* to, int64_t n) {
+  constexpr int64_t kBlock = 256;
+  alignas(64) char middle[kBlock * 16];
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t m = std::min(kBlock, n - i);
+    converter(kFrom, kVia)(from + i * size_of(kFrom), middle, m);
+    converter(kVia, kTo)(middle, to + i * size_of(kTo), m);
+  }
+}
+
+void from_complex_half(const char* from, char* to, int64_t n) {
+  const uint16_t* a = reinterpret_cast<const uint16_t*>(from);
+  float* b = reinterpret_cast<float*>(to);
+  for (int64_t i = 0; i < 2 * n; ++i) b[i] = half_to_float(a[i]);
+}
+void to_complex_half(const char* from, char* to, int64_t n) {
+  const float* a = reinterpret_cast<const float*>(from);
+  uint16_t* b = reinterpret_cast<uint16_t*>(to);
+  for (int64_t i = 0; i < 2 * n; ++i) b[i] = float_to_half(a[i]);
+}
+void copy_complex_half(const char* from, char* to, int64_t n) { std::memcpy(to, from, static_cast<size_t>(n) * 4); }
+
+constexpr bool is_rare(Dtype d) {
+  return d == Dtype::f8e5m2 || d == Dtype::f8e4m3fn || d == Dtype::f8e5m2fnuz || d == Dtype::f8e4m3fnuz || d == Dtype::c32;
+}
+constexpr Dtype step(Dtype d) { return d == Dtype::c32 ? Dtype::c64 : Dtype::f32; }
+
+template <class From, class To>
+constexpr Convert pick() {
+  constexpr Dtype a = dtype_of<From>, b = dtype_of<To>;
+  if constexpr (a == Dtype::c32 && b == Dtype::c32) return copy_complex_half;
+  else if constexpr (a == Dtype::c32 && b == Dtype::c64) return from_complex_half;
+  else if constexpr (a == Dtype::c64 && b == Dtype::c32) return to_complex_half;
+  else if constexpr (a == b || (is_rare(a) && b == Dtype::f32 && a != Dtype::c32) || (is_rare(b) && a == Dtype::f32 && b != Dtype::c32))
+    return convert_loop<From, To>;
+  else if constexpr (is_rare(a)) return convert_via<a, step(a), b>;
+  else if constexpr (is_rare(b)) return convert_via<a, step(b), b>;
+  else return convert_loop<From, To>;
+}
+
+using Row = std::array<Convert, kDtypes>;
+
+template <class From>
+Row make_row() {
+  Row row{};
+#define CRESSET_SET(tag, type) row[static_cast<int>(Dtype::tag)] = pick<From, type>();
+  CRESSET_FOR_EACH_DTYPE(CRESSET_SET)
+#undef CRESSET_SET
+  return row;
+}
+
+std::array<Row, kDtypes> make_table() {
+  std::array<Row, kDtypes> table{};
+#define CRESSET_SET(tag, type) table[static_cast<int>(Dtype::tag)] = make_row<type>();
+  CRESSET_FOR_EACH_DTYPE(CRESSET_SET)
+#undef CRESSET_SET
+  return table;
+}
+
+}  // namespace
+
+Convert converter(Dtype from, Dtype to) {
+  static const auto table = make_table();
+  return table[static_cast<int>(from)][static_cast<int>(to)];
+}
+
+}  // namespace cresset

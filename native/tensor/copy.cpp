@@ -1,0 +1,144 @@
+// Copies between any two layouts and dtypes, fills, and single elements.
+#include <cstring>
+
+#include "base/parallel.h"
+#include "tensor/blocks.h"
+#include "tensor/convert.h"
+#include "tensor/tensor.h"
+
+namespace cresset {
+namespace {
+
+void copy_loop(char* const* p, const void* context, int64_t n) {
+  std::memcpy(p[0], p[1], static_cast<size_t>(n) * *static_cast<const size_t*>(context));
+}
+
+// A matrix transposed on the way, tile by tile, so that both sides stay in cache lines.
+template <class T>
+void transpose(T* to, int64_t to_row, const T* from, int64_t from_column, int64_t rows, int64_t columns) {
+  constexpr int64_t kTile = sizeof(T) <= 4 ? 32 : 16;
+  const int64_t tiles = (rows + kTile - 1) / kTile;
+  parallel_for(tiles, std::max<int64_t>(1, kParallelGrain / (kTile * std::max<int64_t>(columns, 1))), [&](int64_t first, int64_t last) {
+    T tile[kTile][kTile + 1];
+    for (int64_t r = first * kTile; r < std::min(rows, last * kTile); r += kTile)
+      for (int64_t c = 0; c < columns; c += kTile) {
+        const int64_t height = std::min(kTile, rows - r), width = std::min(kTile, columns - c);
+        for (int64_t j = 0; j < width; ++j)
+          for (int64_t i = 0; i < height; ++i) tile[i][j] = from[(c + j) * from_column + r + i];
+        for (int64_t i = 0; i < height; ++i) std::memcpy(to + (r + i) * to_row + c, tile[i], static_cast<size_t>(width) * sizeof(T));
+      }
+  });
+}
+
+}  // namespace
+
+void copy_into(const Tensor& to, const Tensor& from) {
+  if (to.numel() == 0) {
+    expanded_strides("copy_", from, to.sizes());
+    return;
+  }
+  Operand operands[2] = {{to.bytes(), to.dtype(), from.dtype(), to.strides()},
+                         {from.bytes(), from.dtype(), from.dtype(), expanded_strides("copy_", from, to.sizes())}};
+  if (to.is_meta() || from.is_meta()) return;
+  check(!to.storage()->read_only, "copy_: the memory of the destination is read-only");
+  Dims sizes = to.sizes();
+  Dims* strides[2] = {&operands[0].strides, &operands[1].strides};
+  coalesce(sizes, strides, 2);
+  const Dims &a = operands[0].strides, &b = operands[1].strides;
+  if (to.dtype() == from.dtype() && sizes.size() == 2 && a[1] == 1 && b[0] == 1 && b[1] != 0 && sizes[0] > 4 && sizes[1] > 4) {
+    return visit_width(size_of(to.dtype()), [&]<class T>() { transpose(to.data<T>(), a[0], from.data<T>(), b[1], sizes[0], sizes[1]); });
+  }
+  const size_t width = static_cast<size_t>(size_of(from.dtype()));
+  run_blocks(sizes, operands, 2, copy_loop, &width);
+}
+
+Tensor contiguous(const Tensor& t) {
+  if (t.is_contiguous()) return t;
+  Tensor out = empty(t.sizes(), t.dtype(), t.device());
+  copy_into(out, t);
+  return out;
+}
+
+Tensor clone(const Tensor& t, MemoryFormat format) {
+  TensorInfo info{t.sizes(), {}, t.dtype(), t.device()};
+  switch (format) {
+    case MemoryFormat::contiguous: break;
+    case MemoryFormat::preserve: info.strides = dense_strides_like(t.sizes(), t.strides()); break;
+    case MemoryFormat::channels_last:
+      check(t.dim() == 4, "required rank 4 tensor to use channels_last format");
+      info.strides = channels_last_strides(t.sizes());
+      break;
+    case MemoryFormat::channels_last_3d:
+      check(t.dim() == 5, "required rank 5 tensor to use channels_last_3d format");
+      info.strides = channels_last_strides(t.sizes());
+      break;
+  }
+  Tensor out = empty(info);
+  copy_into(out, t);
+  return out;
+}
+
+Tensor convert(const Tensor& t, Dtype dtype) {
+  if (t.dtype() == dtype) return t;
+  Tensor out = empty_like_layout(t, dtype);
+  copy_into(out, t);
+  return out;
+}
+
+namespace {
+struct FillContext {
+  char value[16];
+  int64_t width;
+};
+void fill_loop(char* const* p, const void* context, int64_t n) {
+  const auto* fill = static_cast<const FillContext*>(context);
+  visit_width(fill->width, [&]<class T>() {
+    T v;
+    std::memcpy(&v, fill->value, sizeof(T));
+    std::fill(reinterpret_cast<T*>(p[0]), reinterpret_cast<T*>(p[0]) + n, v);
+  });
+}
+}  // namespace
+
+void fill(const Tensor& t, Scalar value) {
+  if (t.is_meta() || t.numel() == 0) return;
+  FillContext context{{}, size_of(t.dtype())};
+  const auto store = [&](auto v) { std::memcpy(context.value, &v, sizeof v); };
+  switch (t.dtype()) {
+#define CRESSET_STORE(tag, type) \
+  case Dtype::tag: store(value.to<type>()); break;
+    CRESSET_FOR_EACH_DTYPE(CRESSET_STORE)
+#undef CRESSET_STORE
+    default: fail("fill: unknown dtype");
+  }
+  Operand operand{t.bytes(), t.dtype(), t.dtype(), t.strides()};
+  run_blocks(t.sizes(), &operand, 1, fill_loop, &context);
+}
+
+Scalar item(const Tensor& t) {
+  check(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
+  check(!t.is_meta(), "Tensor.item() cannot be called on meta tensors");
+  const Dtype d = t.dtype();
+  if (d == Dtype::b8) return Scalar(*t.data<bool>());
+  if (d == Dtype::u64) {
+    Scalar s(static_cast<int64_t>(*t.data<uint64_t>()));
+    s.beyond_int64 = s.integer < 0;
+    s.real = static_cast<double>(*t.data<uint64_t>());
+    return s;
+  }
+  if (is_integral(d)) {
+    int64_t v;
+    converter(d, Dtype::i64)(t.bytes(), reinterpret_cast<char*>(&v), 1);
+    return Scalar(v);
+  }
+  if (is_complex(d)) {
+    complex128 v;
+    converter(d, Dtype::c128)(t.bytes(), reinterpret_cast<char*>(&v), 1);
+    return Scalar(v);
+  }
+  double v;
+  converter(d, Dtype::f64)(t.bytes(), reinterpret_cast<char*>(&v), 1);
+  return Scalar(v);
+}
+
+}  // namespace cresset
