@@ -23,6 +23,10 @@ inline std::ostream& operator<<(std::ostream& out, Device d) {
   return out;
 }
 
+// Where new tensors go when nobody says where; the CPU at first.
+Device default_device();
+void set_default_device(Device d);
+
 enum class MemoryFormat : uint8_t { contiguous, preserve, channels_last, channels_last_3d };
 enum class LayoutKind : uint8_t { strided, sparse_coo, sparse_csr, jagged };
 

@@ -126,4 +126,13 @@ void Generator::copy_state(const Generator& other) {
   next_float_normal = other.next_float_normal;
 }
 
+Generator& default_generator() {
+  static Generator* the = [] {
+    auto* generator = new Generator;
+    generator->seed_from_system();
+    return generator;
+  }();
+  return *the;
+}
+
 }  // namespace cresset

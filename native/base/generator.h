@@ -76,4 +76,7 @@ class Generator {
   mutable std::mutex mutex_;
 };
 
+// The generator of all who name none. It starts from the operating system's randomness.
+Generator& default_generator();
+
 }  // namespace cresset

@@ -113,9 +113,6 @@ PyObject* wrap_info(const TensorInfo& info);
 PyObject* wrap_tuple(DimsView values);
 PyObject* wrap(const Scalar& s);
 Device parse_device(PyObject* o);                          // device, "cuda:1" or 1
-Device default_device();
-void set_default_device(Device d);
-Generator& default_generator();
 
 // ---- numbers
 bool is_number(PyObject* o);                               // Python or NumPy number

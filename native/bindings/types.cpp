@@ -12,7 +12,6 @@ namespace {
 PyObject* dtypes[kDtypes];
 PyObject* layouts[4];
 PyObject* memory_formats[4];
-Device the_default_device;
 
 const char* const kLayoutNames[] = {"strided", "sparse_coo", "sparse_csr", "jagged"};
 const char* const kMemoryFormatNames[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
@@ -126,14 +125,14 @@ std::vector<Device>& device_stack() {
   return *the;
 }
 PyObject* device_enter(PyObject* self, PyObject*) {
-  device_stack().push_back(the_default_device);
-  the_default_device = device_value(self);
+  device_stack().push_back(default_device());
+  set_default_device(device_value(self));
   Py_INCREF(self);
   return self;
 }
 PyObject* device_exit(PyObject*, PyObject*) {
   if (!device_stack().empty()) {
-    the_default_device = device_stack().back();
+    set_default_device(device_stack().back());
     device_stack().pop_back();
   }
   Py_RETURN_NONE;
@@ -356,13 +355,6 @@ Device parse_device(PyObject* o) {
     return {DeviceType::cuda, static_cast<int8_t>(i)};
   }
   fail(ErrorKind::type, "device: expected a torch.device, a string such as 'cuda:0' or an index, got ", Py_TYPE(o)->tp_name);
-}
-
-Device default_device() { return the_default_device; }
-void set_default_device(Device d) { the_default_device = d; }
-Generator& default_generator() {
-  static auto* the = new Generator;
-  return *the;
 }
 
 void add_types(PyObject* module) {

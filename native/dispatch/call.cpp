@@ -138,7 +138,7 @@ bool can_write_directly(const Call& c, const Tensor& target, const TensorInfo& i
 
 void execute_on(Call& c, Device device) {
   const Operator& op = c.op;
-  const Run run = op.run[static_cast<int>(device.type)];
+  Run run = op.run[static_cast<int>(device.type)];
   if (op.mutates) {
     if (op.infer) op.infer(c);
     if (c.outputs.empty()) c.give(c.tensor(0));
@@ -153,8 +153,12 @@ void execute_on(Call& c, Device device) {
   if (c.given_out) targets = std::move(c.outputs);
   else if (op.inplace) targets.push_back(c.tensor(0));
   c.outputs.clear();
+  if (!targets.empty()) c.target = targets.data();
   if (op.infer) {
     op.infer(c);
+    // The results' device decides: zeros_like(x, device="meta").
+    if (!c.promised.empty()) device = c.promised[0].device;
+    run = op.run[static_cast<int>(device.type)];
     for (int64_t i = 0; i < c.promised.size(); ++i) {
       const TensorInfo& info = c.promised[i];
       if (i < targets.size()) {

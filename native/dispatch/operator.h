@@ -22,6 +22,7 @@ class Call {
   SmallVector<Tensor, 2> outputs;
   bool inplace = false;     // outputs[0] is args[0]
   bool given_out = false;   // outputs came from out=
+  const Tensor* target = nullptr;  // for infer: what out= or an in-place form will write to; null if nothing
   Tensor before;            // the first argument as it was before an in-place write, when backward needs it
 
   // ---- reading arguments
