@@ -1,0 +1,1 @@
+"""Layers, their functions and their starting values: PyTorch's torch.nn."""

@@ -1,0 +1,174 @@
+"""Reading images and volumes at places given by a grid, and the grids of affine maps."""
+
+import warnings
+from itertools import product
+
+import cresset
+
+from .resampling import cubic_weights
+
+_CHANGED = (
+    "Default {0} behavior has changed to align_corners=False since 1.3.0. Please specify align_corners=True if the old "
+    "behavior is desired. See the documentation of grid_sample for details."
+)
+
+
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    """The values of `input` at the places in `grid`.
+
+    Args:
+        input: images (N, C, H, W) or volumes (N, C, D, H, W).
+        grid: (N, H', W', 2) or (N, D', H', W', 3): x, y (and z) from -1 to 1.
+        mode: "bilinear", "nearest", or for images "bicubic".
+        padding_mode: what is outside: "zeros", "border" (the nearest element) or "reflection".
+        align_corners: -1 and 1 are the centres of the corner elements, instead of their outer corners.
+
+    >>> image = cresset.tensor([[[[1.0, 3.0]]]])
+    >>> F.grid_sample(image, cresset.zeros(1, 1, 1, 2), align_corners=False)
+    tensor([[[[2.]]]])
+    """
+    if mode not in ("bilinear", "nearest", "bicubic"):
+        raise ValueError(
+            "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', " f"but got: '{mode}'"
+        )
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', "
+            f"but got: '{padding_mode}'"
+        )
+    if align_corners is None:
+        warnings.warn(_CHANGED.format("grid_sample and affine_grid"), stacklevel=2)
+        align_corners = False
+    spatial = input.ndim - 2
+    if spatial not in (2, 3) or grid.ndim != input.ndim:
+        raise RuntimeError(
+            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, "
+            f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+        )
+    if input.size(0) != grid.size(0):
+        raise RuntimeError(
+            "grid_sampler(): expected grid and input to have same batch size, "
+            f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+        )
+    if grid.size(-1) != spatial:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {spatial} in last dimension, but got grid with sizes {list(grid.shape)}"
+        )
+    if 0 in input.shape[2:]:
+        raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but got {list(input.shape)}")
+    if mode == "bicubic" and spatial == 3:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    if input.dtype != grid.dtype:
+        raise RuntimeError(
+            f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and grid has {grid.dtype}"
+        )
+
+    samples, channels, *sizes = input.shape
+    flat = input.flatten(2)
+    # One coordinate tensor (N, places) for each spatial dimension; the grid counts from the last one.
+    places = [_unnormalize(grid[..., spatial - 1 - k].reshape(samples, -1), sizes[k], align_corners) for k in range(spatial)]
+    if mode != "bicubic":
+        places = [_bring_inside(x, n, padding_mode, align_corners) for x, n in zip(places, sizes, strict=True)]
+
+    if mode == "nearest":
+        neighbours = [[(x.round(), None)] for x in places]
+    elif mode == "bilinear":
+        neighbours = []
+        for x in places:
+            first = x.detach().floor()
+            neighbours.append([(first, first + 1 - x), (first + 1, x - first)])
+    else:
+        neighbours = []
+        for x, n in zip(places, sizes, strict=True):
+            first = x.detach().floor()
+            near = [_bring_inside(first + k, n, padding_mode, align_corners) for k in (-1, 0, 1, 2)]
+            neighbours.append(list(zip(near, cubic_weights(x - first), strict=True)))
+
+    total = None
+    for corner in product(*neighbours):
+        weight = inside = None
+        index = 0
+        for (x, w), n in zip(corner, sizes, strict=True):
+            index = index * n + x.long().clamp(0, n - 1)
+            weight = w if weight is None or w is None else weight * w
+            within = (x >= 0) & (x <= n - 1)
+            inside = within if inside is None else inside & within
+        value = flat.gather(2, index.unsqueeze(1).expand(-1, channels, -1))
+        if weight is not None:
+            value = value * weight.unsqueeze(1)
+        value = value.masked_fill(~inside.unsqueeze(1), 0)
+        total = value if total is None else total + value
+    return total.reshape(samples, channels, *grid.shape[1:-1])
+
+
+def _unnormalize(x, size, align_corners):
+    """From [-1, 1] to element numbers."""
+    return (x + 1) / 2 * (size - 1) if align_corners else ((x + 1) * size - 1) / 2
+
+
+def _bring_inside(x, size, padding_mode, align_corners):
+    if padding_mode == "zeros":
+        return x
+    if padding_mode == "reflection":
+        low, span = (0.0, size - 1) if align_corners else (-0.5, size)
+        if span == 0:
+            x = cresset.zeros_like(x)
+        else:
+            distance = (x - low).abs()
+            extra, turns = distance.fmod(span), (distance.detach() / span).floor()
+            x = cresset.where(turns % 2 == 0, extra + low, span - extra + low)
+    # At the border and beyond it the place no longer depends on the grid.
+    return cresset.where(x > 0, cresset.where(x < size - 1, x, x.new_full((), size - 1)), x.new_zeros(()))
+
+
+def affine_grid(theta, size, align_corners=None):
+    """The grid for `grid_sample` that applies an affine map to an image or volume of `size`.
+
+    Args:
+        theta: (N, 2, 3) for size (N, C, H, W), or (N, 3, 4) for size (N, C, D, H, W).
+
+    >>> theta = cresset.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+    >>> F.affine_grid(theta, (1, 1, 1, 2), align_corners=True)
+    tensor([[[[-1.,  0.],
+              [ 1.,  0.]]]])
+    """
+    if align_corners is None:
+        warnings.warn(_CHANGED.format("grid_sample and affine_grid"), stacklevel=2)
+        align_corners = False
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    size = tuple(size)
+    spatial = len(size) - 2
+    if spatial not in (2, 3):
+        raise NotImplementedError(
+            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {size}."
+        )
+    if theta.ndim != 3 or theta.shape[-2:] != (spatial, spatial + 1):
+        raise ValueError(
+            f"Expected a batch of {spatial}D affine matrices of shape Nx{spatial}x{spatial + 1} for size {size}. "
+            f"Got {theta.shape}."
+        )
+    if align_corners and min(size[2:]) == 1:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. "
+            "This is not an intended use case of affine_grid. See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
+    elif min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    lines = [_line(n, align_corners, theta) for n in reversed(size[2:])]  # x, y, (z)
+    shaped = [
+        line.reshape([-1 if d == spatial - 1 - k else 1 for d in range(spatial)]).expand(size[2:])
+        for k, line in enumerate(lines)
+    ]
+    base = cresset.stack([*shaped, cresset.ones_like(shaped[0])], -1)
+    grid = base.reshape(1, -1, spatial + 1) @ theta.mT
+    return grid.reshape(theta.size(0), *size[2:], spatial)
+
+
+def _line(count, align_corners, like):
+    """`count` places between -1 and 1: the ends included, or in the middle of `count` equal parts."""
+    if count <= 1:
+        return like.new_zeros(count)
+    line = cresset.linspace(-1, 1, count, dtype=like.dtype, device=like.device)
+    return line if align_corners else line * ((count - 1) / count)

@@ -1,0 +1,43 @@
+"""Linear and bilinear maps."""
+
+import cresset
+
+
+def linear(input, weight, bias=None):
+    """input @ weight.T + bias, along the last dimension.
+
+    >>> F.linear(cresset.tensor([1.0, 2.0]), cresset.tensor([[3.0, 4.0]]), cresset.tensor([0.5]))
+    tensor([11.5000])
+    """
+    return cresset.linear(input, weight, bias)
+
+
+def bilinear(input1, input2, weight, bias=None):
+    """x1 W[k] x2 + bias[k] for each output feature k, along the last dimensions.
+
+    Args:
+        input1: (..., in1).
+        input2: (..., in2), with the same leading dimensions.
+        weight: (out, in1, in2).
+
+    >>> F.bilinear(cresset.tensor([1.0, 2.0]), cresset.tensor([3.0]), cresset.ones(1, 2, 1))
+    tensor([9.])
+    """
+    if input1.ndim != input2.ndim or input1.shape[:-1] != input2.shape[:-1]:
+        raise RuntimeError(
+            f"bilinear: input batch dimensions do not match: {list(input1.shape)} and {list(input2.shape)}"
+        )
+    for number, input in enumerate((input1, input2), 1):
+        if input.size(-1) != weight.size(number):
+            raise RuntimeError(
+                f"bilinear: input{number} size does not match weight size: got {input.size(-1)} but expected {weight.size(number)}"
+            )
+    if bias is not None and bias.size(0) != weight.size(0):
+        raise RuntimeError(f"bilinear: bias size does not match weight size: got {bias.size(0)} but expected {weight.size(0)}")
+    dtype = input1.dtype
+    if dtype in (cresset.float16, cresset.bfloat16):
+        input1, input2, weight = input1.float(), input2.float(), weight.float()
+    # The second input applied to every slice of the weight gives (..., out, in1); then the first.
+    applied = cresset.matmul(input2, weight.flatten(0, 1).mT).unflatten(-1, weight.shape[:2])
+    result = (applied * input1.unsqueeze(-2)).sum(-1).to(dtype)
+    return result if bias is None else result + bias

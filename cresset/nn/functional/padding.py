@@ -1,0 +1,105 @@
+"""Padding: by a constant, by reflection, by repeating the border, or around in a circle."""
+
+import cresset
+
+
+def pad(input, pad, mode="constant", value=None):
+    """Add elements at the ends of the last dimensions; negative amounts take away.
+
+    Args:
+        pad: (before, after) for the last dimension, then for the one before it, and so on.
+        mode: "constant" (with `value`, 0 by default), "reflect", "replicate" or "circular".
+
+    >>> F.pad(cresset.tensor([1, 2, 3]), (1, 2))
+    tensor([0, 1, 2, 3, 0, 0])
+    >>> F.pad(cresset.tensor([[1.0, 2.0, 3.0]]), (2, 0), mode="reflect")
+    tensor([[3., 2., 1., 2., 3.]])
+    """
+    pad = [int(amount) for amount in pad]
+    ndim = input.ndim
+    if len(pad) % 2:
+        raise RuntimeError(f"pad: Padding length must be divisible by 2, got {pad}")
+    if len(pad) // 2 > ndim:
+        raise RuntimeError(
+            f"pad: Padding length should be less than or equal to two times the input dimension "
+            f"but got padding length {len(pad)} and input of dimension {ndim}"
+        )
+    amounts = [(ndim - 1 - k, pad[2 * k], pad[2 * k + 1]) for k in range(len(pad) // 2)]
+    if mode == "constant":
+        return _constant(input, amounts, 0 if value is None else value)
+    if value is not None and value != 0:
+        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    if mode not in _SOURCES:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if len(amounts) not in (1, 2, 3) or ndim - len(amounts) not in (1, 2):
+        raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
+    for dim, before, after in amounts:
+        if before or after:
+            input = input.index_select(dim, _SOURCES[mode](input, dim, before, after, pad))
+    return input if any(pad) else input.clone()
+
+
+def _check_result(input, dim, before, after):
+    size = input.size(dim) + before + after
+    if size < 0:
+        raise RuntimeError(
+            f"pad: The input size {input.size(dim)}, plus negative padding {before} and {after} resulted in a negative "
+            f"output size, which is invalid. Check dimension {dim} of your input."
+        )
+    return size
+
+
+def _constant(input, amounts, value):
+    for dim, before, after in amounts:
+        _check_result(input, dim, before, after)
+    changed = False
+    for dim, before, after in amounts:
+        if before < 0 or after < 0:
+            start = max(-before, 0)
+            input = input.narrow(dim, start, input.size(dim) - start - max(-after, 0))
+        shape, filler = list(input.shape), input.new_full((), value)
+
+        def block(amount, shape=shape, dim=dim, filler=filler):
+            return [filler.expand(shape[:dim] + [amount] + shape[dim + 1 :])] if amount > 0 else []
+
+        pieces = block(before) + [input] + block(after)
+        if len(pieces) > 1:
+            input, changed = cresset.cat(pieces, dim), True
+    return input if changed else input.clone()
+
+
+def _positions(input, dim, before, after):
+    size = _check_result(input, dim, before, after)
+    return cresset.arange(-before, size - before, device=input.device)
+
+
+def _reflect(input, dim, before, after, pad):
+    length = input.size(dim)
+    if before >= length or after >= length:
+        raise RuntimeError(
+            "pad: Argument #4: Padding size should be less than the corresponding input dimension, "
+            f"but got: padding ({before}, {after}) at dimension {dim} of input {list(input.shape)}"
+        )
+    # |i| reflects at the front, last - |last - i| at the back.
+    return length - 1 - (length - 1 - _positions(input, dim, before, after).abs()).abs()
+
+
+def _replicate(input, dim, before, after, pad):
+    if input.size(dim) == 0:
+        raise RuntimeError(f"pad: Expected non-empty dimension {dim} to replicate, got input of shape {list(input.shape)}")
+    return _positions(input, dim, before, after).clamp(0, input.size(dim) - 1)
+
+
+def _circular(input, dim, before, after, pad):
+    length = input.size(dim)
+    if before > length or after > length:
+        raise RuntimeError(
+            f"pad: Padding value causes wrapping around more than once; padding ({before}, {after}) at dimension {dim} "
+            f"of input {list(input.shape)}"
+        )
+    # What negative amounts take away is gone before the rest is joined to a circle.
+    first, kept = max(-before, 0), length - max(-before, 0) - max(-after, 0)
+    return first + cresset.arange(-max(before, 0), kept + max(after, 0), device=input.device) % kept
+
+
+_SOURCES = {"reflect": _reflect, "replicate": _replicate, "circular": _circular}

@@ -1,0 +1,186 @@
+"""Moving between channels and places: sliding patches as columns, and back; sub-pixels; shuffled channels."""
+
+import cresset
+
+from .padding import pad
+
+
+def _pair(value):
+    return (value, value) if isinstance(value, int) else tuple(value)
+
+
+def _pairs(who, **values):
+    pairs = []
+    for name, value in values.items():
+        pair = _pair(value)
+        if len(pair) != 2:
+            raise RuntimeError(f"{who}: expected {name} to be one or two numbers, got {value}")
+        if min(pair) < (0 if name == "padding" else 1):
+            raise RuntimeError(f"{who}: {name} should be greater than zero, but got {value}")
+        pairs.append(pair)
+    return pairs
+
+
+def _places(size, kernel, dilation, padding, stride):
+    """How many places a kernel fits along each dimension."""
+    return [
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, d, p, s in zip(size, kernel, dilation, padding, stride, strict=True)
+    ]
+
+
+def _patch_index(places, kernel, dilation, stride, width, device):
+    """Where in a flattened padded image the elements of the patches lie: (kernel places, patches), flattened."""
+
+    def along(dim):
+        inside = cresset.arange(kernel[dim], device=device) * dilation[dim]
+        return inside[:, None] + cresset.arange(places[dim], device=device) * stride[dim]
+
+    rows, columns = along(0) * width, along(1)
+    return (rows[:, None, :, None] + columns[None, :, None, :]).reshape(-1)
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """The patches that a sliding window sees, each as a column.
+
+    Args:
+        input: images (N, C, H, W) or (C, H, W).
+
+    Returns: (N, C * kernel area, number of patches).
+
+    >>> F.unfold(cresset.tensor([[[1.0, 2.0, 3.0]]]), (1, 2))
+    tensor([[1., 2.],
+            [2., 3.]])
+    """
+    kernel, dilation, padding, stride = _pairs(
+        "unfold", kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride
+    )
+    if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
+        raise RuntimeError(
+            "unfold: Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
+            f"for input, but got: {list(input.shape)}"
+        )
+    places = _places(input.shape[-2:], kernel, dilation, padding, stride)
+    if min(places) < 1:
+        raise RuntimeError(
+            f"unfold: Given input with spatial size {tuple(input.shape[-2:])}, kernel_size={kernel}, dilation={dilation}, "
+            f"padding={padding}, calculated shape of the array of sliding blocks as {tuple(places)}, "
+            "but its components must be at least one."
+        )
+    padded = pad(input, (padding[1], padding[1], padding[0], padding[0])) if any(padding) else input
+    index = _patch_index(places, kernel, dilation, stride, padded.size(-1), input.device)
+    patches = padded.flatten(-2).index_select(-1, index)
+    return patches.reshape(*input.shape[:-3], input.size(-3) * kernel[0] * kernel[1], places[0] * places[1])
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """Put columns back as patches of an image; where patches overlap they are summed.
+
+    Args:
+        input: columns (N, C * kernel area, number of patches), or without N.
+        output_size: height and width of the image.
+
+    >>> F.fold(cresset.tensor([[1.0, 2.0], [2.0, 3.0]]), (1, 3), (1, 2))
+    tensor([[[1., 4., 3.]]])
+    """
+    size, kernel, dilation, padding, stride = _pairs(
+        "fold", output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride
+    )
+    if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
+        raise RuntimeError(
+            "fold: Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions "
+            f"for input, but got: {list(input.shape)}"
+        )
+    area = kernel[0] * kernel[1]
+    if input.size(-2) % area:
+        raise RuntimeError(
+            "fold: Expected size of input's dimension 1 to be divisible by the product of kernel_size, "
+            f"but got input.size(1)={input.size(-2)} and kernel_size={kernel}."
+        )
+    places = _places(size, kernel, dilation, padding, stride)
+    if min(places) < 1 or input.size(-1) != places[0] * places[1]:
+        raise RuntimeError(
+            f"fold: Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "
+            f"expected size of input's dimension 2 to match the calculated number of sliding blocks "
+            f"{places[0]} * {places[1]} = {places[0] * places[1]}, but got input.size(2)={input.size(-1)}."
+        )
+    height, width = size[0] + 2 * padding[0], size[1] + 2 * padding[1]
+    index = _patch_index(places, kernel, dilation, stride, width, input.device)
+    shape = (*input.shape[:-2], input.size(-2) // area)
+    image = input.new_zeros((*shape, height * width)).index_add(-1, index, input.reshape(*shape, -1))
+    image = image.reshape(*shape, height, width)
+    if any(padding):
+        image = image[..., padding[0] : padding[0] + size[0], padding[1] : padding[1] + size[1]].contiguous()
+    return image
+
+
+def pixel_shuffle(input, upscale_factor):
+    """Turn r^2 channels into one channel of r times the height and width.
+
+    >>> F.pixel_shuffle(cresset.arange(4.0).view(1, 4, 1, 1), 2)
+    tensor([[[[0., 1.],
+              [2., 3.]]]])
+    """
+    if input.ndim < 3:
+        raise RuntimeError(f"pixel_shuffle: expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)")
+    r = upscale_factor
+    if r <= 0:
+        raise RuntimeError(f"pixel_shuffle: expects a positive upscale_factor, but got {r}")
+    *batch, channels, height, width = input.shape
+    if channels % (r * r):
+        raise RuntimeError(
+            "pixel_shuffle: expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
+            f"but input.size(-3)={channels} is not divisible by {r * r}"
+        )
+    split = input.reshape(*batch, channels // (r * r), r, r, height, width)
+    n = len(batch)
+    mixed = split.permute(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
+    return mixed.reshape(*batch, channels // (r * r), height * r, width * r)
+
+
+def pixel_unshuffle(input, downscale_factor):
+    """Turn each r by r block of places into r^2 channels; undoes `pixel_shuffle`.
+
+    >>> F.pixel_unshuffle(cresset.arange(4.0).view(1, 1, 2, 2), 2).flatten()
+    tensor([0., 1., 2., 3.])
+    """
+    if input.ndim < 3:
+        raise RuntimeError(
+            f"pixel_unshuffle: expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
+        )
+    r = downscale_factor
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle: expects a positive downscale_factor, but got {r}")
+    *batch, channels, height, width = input.shape
+    for name, size in (("height", height), ("width", width)):
+        if size % r:
+            raise RuntimeError(
+                f"pixel_unshuffle: expects {name} to be divisible by downscale_factor, but {name}={size} is not divisible by {r}"
+            )
+    split = input.reshape(*batch, channels, height // r, r, width // r, r)
+    n = len(batch)
+    mixed = split.permute(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
+    return mixed.reshape(*batch, channels * r * r, height // r, width // r)
+
+
+def channel_shuffle(input, groups):
+    """Interleave `groups` groups of channels (dimension 1).
+
+    >>> F.channel_shuffle(cresset.arange(4.0).view(1, 4, 1), 2).flatten()
+    tensor([0., 2., 1., 3.])
+    """
+    if input.ndim < 3:
+        raise RuntimeError(f"channel_shuffle: expects input with > 2 dims, but got input with sizes {list(input.shape)}")
+    if groups <= 0:
+        raise RuntimeError(f"channel_shuffle: Number of groups to divide channels in must be positive. Value of groups: {groups}")
+    channels = input.size(1)
+    if channels % groups:
+        raise RuntimeError(
+            f"channel_shuffle: Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
+        )
+    return input.reshape(input.size(0), groups, channels // groups, -1).transpose(1, 2).reshape(input.shape)
+
+
+def native_channel_shuffle(input, groups):
+    """The same as `channel_shuffle`."""
+    return channel_shuffle(input, groups)

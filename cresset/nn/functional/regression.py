@@ -1,0 +1,87 @@
+"""Losses between numbers: squared, absolute and what lies between, each one fused elementwise operator and a reduction."""
+
+import warnings
+
+import cresset
+
+from .reduction import reduce_loss, resolve, weighted_mean
+
+
+def _warn_about_broadcasting(input, target):
+    if input.shape != target.shape:
+        warnings.warn(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). "
+            "This will likely lead to incorrect results due to broadcasting. "
+            "Please ensure they have the same size.",
+            stacklevel=3,
+        )
+
+
+def _check_weight(input, weight):
+    if weight.shape != input.shape:
+        raise ValueError(f"Weights and input must have the same size; they are {weight.shape} and {input.shape}")
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """The squared difference, averaged unless `reduction` says otherwise; a `weight` makes it a weighted mean.
+
+    >>> F.mse_loss(cresset.tensor([1.0, 5.0]), cresset.tensor([2.0, 2.0]))
+    tensor(5.)
+    """
+    if input.shape != target.shape:
+        _warn_about_broadcasting(input, target)
+    reduction = resolve(reduction, size_average, reduce)
+    loss = cresset.mse_elementwise(input, target)
+    if weight is None:
+        return reduce_loss(loss, reduction)
+    _check_weight(input, weight)
+    return weighted_mean(loss * weight, weight, reduction)
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """The absolute difference, averaged unless `reduction` says otherwise; a `weight` makes it a weighted mean.
+
+    >>> F.l1_loss(cresset.tensor([1.0, 5.0]), cresset.tensor([2.0, 2.0]))
+    tensor(2.)
+    """
+    if input.shape != target.shape:
+        _warn_about_broadcasting(input, target)
+    reduction = resolve(reduction, size_average, reduce)
+    real = input.is_floating_point() and target.is_floating_point()
+    loss = cresset.l1_elementwise(input, target) if real else (input - target).abs()
+    if weight is None:
+        return reduce_loss(loss, reduction)
+    _check_weight(input, weight)
+    return weighted_mean(loss * weight, weight, reduction)
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    """|x - target| - beta / 2, but the parabola (x - target)^2 / (2 beta) where the difference is below `beta`.
+
+    >>> F.smooth_l1_loss(cresset.tensor([1.0, 5.0]), cresset.tensor([2.0, 2.0]), reduction="none")
+    tensor([0.5000, 2.5000])
+    """
+    if input.shape != target.shape:
+        _warn_about_broadcasting(input, target)
+    reduction = resolve(reduction, size_average, reduce)
+    if beta < 0:
+        raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}.")
+    loss = cresset.smooth_l1_elementwise(input, target, beta) if beta else cresset.l1_elementwise(input, target)
+    return reduce_loss(loss, reduction)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """The parabola (x - target)^2 / 2 where the difference is at most `delta`, continued by straight lines.
+
+    >>> F.huber_loss(cresset.tensor([1.0, 5.0]), cresset.tensor([2.0, 2.0]), reduction="none", delta=2.0)
+    tensor([0.5000, 4.0000])
+    """
+    if input.shape != target.shape:
+        _warn_about_broadcasting(input, target)
+    if delta <= 0:
+        raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}.")
+    loss = cresset.huber_elementwise(input, target, delta)
+    if weight is not None:
+        _check_weight(input, weight)
+        loss = loss * weight  # unlike mse_loss and l1_loss, PyTorch's mean here divides by the number of elements
+    return reduce_loss(loss, reduction)

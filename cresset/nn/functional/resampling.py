@@ -1,0 +1,171 @@
+"""Changing the size of signals, images and volumes: each mode is a few weighted neighbours along each dimension in turn."""
+
+import math
+import warnings
+
+import cresset
+
+from ...ops.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+
+_SPATIAL = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+_AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
+_MODES = "nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact"
+
+
+def interpolate(
+    input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False
+):
+    """Change the size of the dimensions after the first two.
+
+    Args:
+        input: (N, C, L), (N, C, H, W) or (N, C, D, H, W).
+        size: the new sizes, or one for all.
+        scale_factor: instead of `size`: how many times larger, for each dimension or for all.
+        mode: nearest, nearest-exact, area; linear (1 dimension), bilinear and bicubic (2), trilinear (3).
+        align_corners: the centres of the corner elements stay in place, instead of the outer corners.
+        recompute_scale_factor: place samples by the sizes, which are whole numbers, instead of by `scale_factor`.
+        antialias: widen the filter when shrinking, as image libraries do; bilinear and bicubic only.
+
+    >>> F.interpolate(cresset.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")
+    tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
+    """
+    spatial = input.ndim - 2
+    if mode in ("nearest", "area", "nearest-exact"):
+        if align_corners is not None:
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: "
+                f"linear | bilinear | bicubic | trilinear; the mode is {mode}"
+            )
+    elif align_corners is None:
+        align_corners = False
+    sizes, scales = _target(input, size, scale_factor, recompute_scale_factor, mode)
+    if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
+        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+    if spatial not in (1, 2, 3) or mode not in (*_SPATIAL, "nearest", "nearest-exact", "area"):
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: {_MODES} (got {mode})"
+        )
+    if _SPATIAL.get(mode, spatial) != spatial:
+        raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {_SPATIAL[mode] + 2}D input")
+    if min(*input.shape[1:], *sizes) < 1:
+        raise RuntimeError(
+            "interpolate: Input and output sizes should be greater than 0, "
+            f"but got input of shape {list(input.shape)} and output sizes {list(sizes)}"
+        )
+    if mode == "area":
+        return _AREA[spatial](input, sizes[0] if spatial == 1 else sizes)
+
+    # Halves and bytes are interpolated as float32 and rounded once.
+    dtype = input.dtype
+    narrow = not mode.startswith("nearest") and dtype not in (cresset.float32, cresset.float64)
+    result = input.to(cresset.float32) if narrow else input
+    for k in reversed(range(spatial)):
+        result = _resize(result, k + 2, sizes[k], scales[k], mode, align_corners, antialias)
+    if not narrow:
+        return result
+    return result.to(dtype) if dtype.is_floating_point else (result + 0.5).floor().clamp(0, 255).to(dtype)
+
+
+def _target(input, size, scale_factor, recompute, mode):
+    """The new sizes, and for each dimension the factor that places the samples (None: by the sizes)."""
+    spatial = input.ndim - 2
+    old = input.shape[2:]
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    for name, given in (("output size", size), ("scale_factor", scale_factor)):
+        if isinstance(given, (list, tuple)) and len(given) != spatial:
+            raise ValueError(
+                "Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of "
+                f"{list(old)} and {name} of {given}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
+                f"{name} in (o1, o2, ...,oK) format."
+            )
+    if size is not None:
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        sizes = [int(s) for s in size] if isinstance(size, (list, tuple)) else [int(size)] * spatial
+        return sizes, [None] * spatial
+    scales = [float(s) for s in (scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * spatial)]
+    sizes = [math.floor(float(n) * s) for n, s in zip(old, scales, strict=True)]
+    return sizes, [None] * spatial if recompute or mode == "area" else scales
+
+
+def _resize(input, dim, size, scale, mode, align_corners, antialias):
+    """`input` with `size` elements along `dim`."""
+    old = input.size(dim)
+    if align_corners:
+        step = (old - 1) / (size - 1) if size > 1 else 0.0
+    else:
+        step = 1.0 / scale if scale else old / size
+    dtype = cresset.float64 if input.dtype is cresset.float64 else cresset.float32
+    if mode.startswith("nearest"):
+        at = cresset.arange(size, dtype=cresset.float32, device=input.device)
+        at = ((at + 0.5 if mode == "nearest-exact" else at) * step).floor()
+        return input.index_select(dim, at.long().clamp(0, old - 1))
+    if antialias:
+        matrix = _filter_matrix(old, size, step, mode, 0.0 if align_corners else 0.5, dtype, input.device)
+        return input @ matrix.mT if dim == input.ndim - 1 else matrix @ input
+
+    at = cresset.arange(size, dtype=dtype, device=input.device)
+    at = at * step if align_corners else (at + 0.5) * step - 0.5
+    if mode == "bicubic":
+        first = at.floor()
+        indices = [(first.long() + k).clamp(0, old - 1) for k in (-1, 0, 1, 2)]
+        weights = cubic_weights((at - first).clamp(0, 1))
+    else:
+        at = at.clamp_min(0)
+        first = at.long().clamp(max=old - 1)
+        indices = [first, (first + 1).clamp(max=old - 1)]
+        part = (at - first).clamp(0, 1)
+        weights = [1 - part, part]
+    shape = [-1] + [1] * (input.ndim - 1 - dim)
+    return sum(input.index_select(dim, i) * w.reshape(shape) for i, w in zip(indices, weights, strict=True))
+
+
+def cubic_weights(t, a=-0.75):
+    """How four neighbours count for a place `t` between the second and the third: Keys' cubic convolution."""
+
+    def near(x):  # |x| <= 1
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x):  # 1 < |x| < 2
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+def _filter_matrix(old, size, step, mode, centre, dtype, device):
+    """(size, old): how much each old element counts for each new one, with the filter as wide as the step."""
+    reach = 1 if mode == "bilinear" else 2
+    support, inverse = (reach * step, 1 / step) if step >= 1 else (float(reach), 1.0)
+    middle = (cresset.arange(size, dtype=dtype, device=device)[:, None] + centre) * step
+    place = cresset.arange(old, dtype=dtype, device=device)
+    first, last = (middle - support + 0.5).trunc().clamp_min(0), (middle + support + 0.5).trunc().clamp(max=old)
+    x = ((place - middle + centre) * inverse).abs()
+    if mode == "bilinear":
+        weight = (1 - x).clamp_min(0)
+    else:
+        a = -0.5
+        near, far = ((a + 2) * x - (a + 3)) * x * x + 1, ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+        weight = cresset.where(x < 1, near, cresset.where(x < 2, far, cresset.zeros_like(x)))
+    weight = weight.masked_fill((place < first) | (place >= last), 0)
+    return weight / weight.sum(1, keepdim=True)
+
+
+def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+    """The older name of `interpolate`."""
+    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input, size=None, scale_factor=None):
+    """`interpolate` with mode="nearest"."""
+    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input, size=None, scale_factor=None):
+    """`interpolate` with mode="bilinear" and align_corners=True."""
+    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
