@@ -1,0 +1,42 @@
+"""Differentiation: running recorded operations backward (and forward), and looking into what was recorded."""
+
+from cresset import _native
+
+from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph, variable
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .engine import backward, grad, register_hook, register_post_accumulate_grad_hook, retain_grad, tensor_backward
+from .function import Function
+from .grad_mode import (
+    enable_grad,
+    enforce_grad_layout_policy,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
+from .gradcheck import gradcheck, gradgradcheck
+from .variable import Variable
+
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "enforce_grad_layout_policy",
+    "grad",
+    "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+    "variable",
+]
+
+_native.Tensor.backward = tensor_backward
+_native.Tensor.register_hook = register_hook
+_native.Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook
+_native.Tensor.retain_grad = retain_grad

@@ -1,0 +1,257 @@
+"""Running the graph backward: `backward` adds gradients to the leaves, `grad` returns them; and hooks on tensors."""
+
+import warnings
+from collections import OrderedDict
+
+import cresset
+from cresset import _native
+from cresset._native import Tensor
+
+from .graph import GradientEdge
+from .hooks import RemovableHandle
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+    """Add to each leaf's `.grad` the gradient of the tensors' sum, weighted by `grad_tensors`.
+
+    Args:
+        tensors: where to start: tensors or gradient edges.
+        grad_tensors: the gradient of each; None is fine for one of a single element.
+        retain_graph: keep what backward needs for another one. By default as `create_graph`.
+        create_graph: record backward itself, for higher derivatives.
+        inputs: only these get their gradient added; by default all leaves.
+
+    >>> x = cresset.ones(2, requires_grad=True)
+    >>> cresset.autograd.backward([x * 2, x * 3], [cresset.ones(2), cresset.ones(2)])
+    >>> x.grad
+    tensor([5., 5.])
+    """
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    roots = as_list(tensors)
+    if inputs is not None:
+        inputs = as_list(list(inputs.values()) if isinstance(inputs, dict) else inputs)
+        if not inputs:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        for t in inputs:
+            if isinstance(t, Tensor) and t.requires_grad:
+                t.retain_grad()  # of a result, the gradient is kept as of a leaf
+        inputs = tuple(inputs)
+    roots, grads = start(roots, listed(grad_tensors, len(roots)))
+    if create_graph:
+        warn_of_cycle()
+    _native.run_backward(roots, grads, create_graph if retain_graph is None else retain_graph, create_graph, inputs, True)
+
+
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
+):
+    """The gradients of the outputs' sum, weighted by `grad_outputs`, by each of `inputs`; nobody's `.grad` changes.
+
+    Args:
+        outputs, inputs: tensors or gradient edges; a dict of inputs gives a dict of gradients.
+        grad_outputs: the gradient of each output; None is fine for one of a single element.
+        retain_graph: keep what backward needs for another one. By default as `create_graph`.
+        create_graph: record backward itself, for higher derivatives.
+        allow_unused: give None for an input that was not used instead of an error.
+        is_grads_batched: `grad_outputs` have a further first dimension; the results have too, one backward for each entry.
+        materialize_grads: give zeros for an input that was not used.
+
+    >>> x = cresset.tensor(3.0, requires_grad=True)
+    >>> (slope,) = cresset.autograd.grad(x**3, x, create_graph=True)
+    >>> cresset.autograd.grad(slope, x)
+    (tensor(18.),)
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of "
+            "the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    names = None
+    if isinstance(inputs, dict):
+        names, inputs = list(inputs), list(inputs.values())
+    inputs, outputs = tuple(as_list(inputs)), as_list(outputs)
+    if not inputs:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    given = listed(grad_outputs, len(outputs))
+    keep = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        found = one_by_one(outputs, inputs, given, keep, create_graph)
+    else:
+        roots, grads = start(outputs, given)
+        found = _native.run_backward(roots, grads, keep, create_graph, inputs, False)
+    if not (allow_unused or materialize_grads) and any(g is None for g in found):
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. "
+            "Set allow_unused=True if this is the desired behavior."
+        )
+    if materialize_grads:
+        if any(g is None and isinstance(t, GradientEdge) for g, t in zip(found, inputs)):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+        found = tuple(cresset.zeros_like(t, requires_grad=create_graph) if g is None else g for g, t in zip(found, inputs))
+    return found if names is None else dict(zip(names, found))
+
+
+def one_by_one(outputs, inputs, given, keep, create_graph):
+    """The gradients for each entry of batched `grad_outputs`, stacked."""
+    sizes = {g.shape[0] for g in given if g is not None}
+    if len(sizes) != 1:
+        raise RuntimeError(f"grad: with is_grads_batched, grad_outputs must have one first dimension in common, got sizes {sorted(sizes)}")
+    (count,) = sizes
+    runs = []
+    for k in range(count):
+        roots, grads = start(outputs, [None if g is None else g[k] for g in given])
+        runs.append(_native.run_backward(roots, grads, keep or k + 1 < count, create_graph, inputs, False))
+    if not runs:
+        return tuple(cresset.zeros_like(t).new_empty((0, *t.shape)) for t in inputs)
+    return tuple(None if parts[0] is None else cresset.stack(parts) for parts in zip(*runs))
+
+
+def as_list(tensors):
+    return [tensors] if isinstance(tensors, (Tensor, GradientEdge)) else list(tensors)
+
+
+def listed(grads, count):
+    """The given gradients, one for each root."""
+    grads = [None] * count if grads is None else [grads] if isinstance(grads, Tensor) else list(grads)
+    if len(grads) != count:
+        raise RuntimeError(f"got {count} tensors and {len(grads)} gradients")
+    return grads
+
+
+def start(roots, grads):
+    """The roots and their gradients, checked against each other; a missing one becomes 1."""
+    return tuple(roots), tuple(first_grad(place, root, g) for place, (root, g) in enumerate(zip(roots, grads)))
+
+
+def first_grad(place, root, grad):
+    if isinstance(grad, Tensor):
+        if isinstance(root, GradientEdge):
+            return grad
+        if root.shape != grad.shape:
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[{place}] has a shape of {grad.shape} and output[{place}] has a shape of {root.shape}."
+            )
+        if root.is_complex() != grad.is_complex():
+            raise RuntimeError(
+                "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                f"grad_output[{place}] has a dtype of {grad.dtype} and output[{place}] has a dtype of {root.dtype}."
+            )
+        return grad if grad.dtype == root.dtype else grad.to(root.dtype)
+    if grad is not None:
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+    if isinstance(root, GradientEdge):
+        raise RuntimeError("grad can be implicitly created only for scalar outputs; give the gradient of a GradientEdge")
+    if root.requires_grad:
+        if root.numel() != 1:
+            raise RuntimeError(f"grad can be implicitly created only for scalar outputs, but got shape {tuple(root.shape)}")
+        if not root.is_floating_point():
+            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {root.dtype}")
+    return cresset.ones_like(root)  # a root without history is refused by the engine, with its place
+
+
+warned_of_cycle = False
+
+
+def warn_of_cycle():
+    global warned_of_cycle
+    if not warned_of_cycle:
+        warned_of_cycle = True
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
+            "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
+            "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle.",
+            stacklevel=3,
+        )
+
+
+# ---- methods of Tensor
+
+
+def tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    """Add to each leaf's `.grad` the gradient of this tensor, weighted by `gradient`; see `cresset.autograd.backward`.
+
+    >>> x = cresset.tensor(3.0, requires_grad=True)
+    >>> (x**2).backward()
+    >>> x.grad
+    tensor(6.)
+    """
+    if gradient is None and inputs is None and not retain_graph and not create_graph:
+        _native.backward_scalar(self)
+    else:
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def register_hook(self, hook):
+    """Call `hook(grad)` whenever the gradient of this tensor is computed; a tensor it returns replaces the gradient.
+
+    >>> x = cresset.ones(2, requires_grad=True)
+    >>> handle = x.register_hook(lambda grad: grad * 10)
+    >>> x.sum().backward()
+    >>> x.grad
+    tensor([10., 10.])
+    """
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    # The hooks of a result belong to the node that computed its value: after an in-place change there are new ones.
+    node, hooks = self.grad_fn, self._backward_hooks
+    sequence = None if node is None else node._sequence_nr()
+    if hooks is None or getattr(hooks, "sequence", None) != sequence:
+        hooks = self._backward_hooks = OrderedDict()
+        if node is not None:
+            hooks.sequence = sequence
+        _native.add_tensor_hooks(self, hooks)
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def register_post_accumulate_grad_hook(self, hook):
+    """Call `hook(tensor)` whenever a gradient was added to the `.grad` of this leaf.
+
+    >>> x = cresset.ones(2, requires_grad=True)
+    >>> handle = x.register_post_accumulate_grad_hook(lambda t: print(t.grad))
+    >>> x.sum().backward()
+    tensor([1., 1.])
+    """
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if self.grad_fn is not None:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    hooks = getattr(self, "_post_accumulate_grad_hooks", None)
+    if hooks is None:
+        hooks = self._post_accumulate_grad_hooks = OrderedDict()
+        _native.add_post_accumulate_hooks(self, hooks)
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def retain_grad(self):
+    """Keep the gradient of this result in its `.grad`, as of a leaf.
+
+    >>> x = cresset.tensor(3.0, requires_grad=True)
+    >>> y = x * 2
+    >>> y.retain_grad()
+    >>> (y * y).backward()
+    >>> y.grad
+    tensor(12.)
+    """
+    _native.retain_grad(self)

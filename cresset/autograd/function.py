@@ -1,0 +1,406 @@
+"""autograd.Function: an operation with a forward and a backward of the user's own.
+
+    class Cube(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return grad * 3 * x**2
+
+    y = Cube.apply(x)
+
+The context of a call, `ctx`, is the call's node in the graph: it is `y.grad_fn`, an object of the class `CubeBackward`.
+"""
+
+import functools
+import inspect
+import warnings
+from collections import OrderedDict
+
+import cresset
+from cresset import _native
+from cresset._native import Tensor
+
+from . import forward_ad
+from .hooks import RemovableHandle
+
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "FunctionMeta",
+    "InplaceFunction",
+    "once_differentiable",
+]
+
+FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
+    "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "
+    "you need to backward through the graph a second time or if you need to access saved tensors after calling backward."
+)
+
+
+class FunctionCtx:
+    """What forward may tell backward, and what backward may ask."""
+
+    # Defaults of a call; forward writes over them in the instance.
+    to_save = ()
+    saved_for_forward = None
+    dirty_tensors = ()
+    non_differentiable = ()
+    materialize_grads = True
+
+    def save_for_backward(self, *tensors):
+        """Keep tensors (inputs, outputs or others; None is fine) for backward, which finds them in `ctx.saved_tensors`.
+
+        Unlike attributes of ctx, they are freed after backward and checked not to have been changed in place.
+        """
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors):
+        """Keep tensors for `jvp`, which finds them in `ctx.saved_tensors`."""
+        for tensor in tensors:
+            if not (tensor is None or isinstance(tensor, Tensor)):
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
+                )
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args):
+        """Say which inputs forward has changed in place. Each of them must be returned."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args):
+        """Say which outputs have no gradient. Their place in backward's arguments remains, with zeros."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value):
+        """Whether backward gets zeros (the default) or None for the gradient of an output nobody used."""
+        self.materialize_grads = value
+
+
+class BackwardCFunction(_native.Node, FunctionCtx):
+    """The node of a call of a Function; each Function has its own subclass, named after it."""
+
+    _forward_cls = None  # the Function
+
+    _kept = None  # what backward needs: a SavedTensor or None each; before forward is over and after backward, nothing
+    _freed = False
+    _tensor_places = ()  # which arguments of apply were tensors
+    _argument_count = 0
+    _results = ()  # shape, dtype and device of each output, None for one that is no tensor
+    needs_input_grad = ()
+
+    @property
+    def saved_tensors(self):
+        if self._kept is None:
+            if self._freed:
+                raise RuntimeError(FREED)
+            return self.saved_for_forward or self.to_save
+        return tuple(None if saved is None else saved.unpack(self) for saved in self._kept)
+
+    @property
+    def saved_variables(self):
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
+
+    def _keep(self, outputs):
+        """Turn what forward asked to save into checked references."""
+        kept = []
+        for place, tensor in enumerate(self.to_save):
+            if tensor is None:
+                kept.append(None)
+                continue
+            if not isinstance(tensor, Tensor):
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {place} is of type {type(tensor).__name__}"
+                )
+            index = next((i for i, output in enumerate(outputs) if output is tensor and tensor.grad_fn is self), None)
+            kept.append(_native.save_tensor(tensor, index is not None, index or 0))
+        self._kept = kept
+        self.to_save = ()
+
+    # Called by the engine.
+
+    def _run_backward(self, *grads):
+        if self._freed:
+            raise RuntimeError(FREED)
+        if self.materialize_grads:
+            grads = [
+                cresset.zeros(info[0], dtype=info[1], device=info[2]) if grad is None and info is not None else grad
+                for grad, info in zip(grads, self._results)
+            ]
+        results = self._forward_cls._backward()(self, *grads)
+        if not isinstance(results, tuple):
+            results = (results,)
+        expected = self._argument_count
+        if len(results) != expected and (len(results) < expected or any(r is not None for r in results[expected:])):
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got {len(results)})"
+            )
+        for place, result in enumerate(results[:expected]):
+            if result is not None and place not in self._tensor_places:
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different from None at position {place + 1}, "
+                    "but the corresponding forward input was not a Variable"
+                )
+        return tuple(results[place] for place in self._tensor_places)
+
+    def _release_saved(self):
+        self._kept = None
+        self._freed = True
+
+
+class FunctionMeta(type):
+    """Gives each Function the class of its nodes."""
+
+    def __init__(cls, name, bases, attrs):
+        super().__init__(name, bases, attrs)
+        cls._backward_cls = type(
+            name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": "torch.autograd.function"}
+        )
+
+
+class Function(metaclass=FunctionMeta):
+    """A differentiable operation defined by static methods; it is called with `apply`.
+
+    `forward(ctx, *args)` computes, without being recorded, or `forward(*args)` does and `setup_context(ctx, inputs, output)` says
+    what to keep. `backward(ctx, *grads)` gets a gradient for each output and returns one for each argument of forward, None for
+    those without. `jvp(ctx, *tangents)` is the same for forward mode.
+
+    >>> class Cube(Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x**3
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return grad * 3 * x**2
+    >>> x = cresset.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor(12.)
+    """
+
+    generate_vmap_rule = False
+
+    def __init__(self, *args, **kwargs):
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on "
+            "the class itself. Instantiating an autograd function will raise an error in a future version.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. "
+            "Please use new-style autograd function with static forward method, and call it with apply."
+        )
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
+        )
+
+    @classmethod
+    def _backward(cls):
+        if cls.vjp is Function.vjp:
+            return cls.backward
+        if cls.backward is not Function.backward:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
+            )
+        return cls.vjp
+
+    @classmethod
+    def apply(cls, *args, **kwargs):
+        """Run forward on the arguments and record the call."""
+        split = cls.setup_context is not Function.setup_context
+        if kwargs:
+            if not split:
+                raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+            args = bound(cls.forward, args, kwargs)
+        ctx = cls._backward_cls()
+        tensors = [arg for arg in args if isinstance(arg, Tensor)]
+        ctx.needs_input_grad = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
+        recorded = True in ctx.needs_input_grad and _native.is_grad_enabled()
+        tangents = forward_ad.tangents_of(args) if forward_ad.current_level() >= 0 else None
+        before = _native.set_grad_mode(False)
+        try:
+            with forward_ad.paused(tensors if tangents else ()):
+                if split:
+                    result = cls.forward(*args)
+                    cls.setup_context(ctx, args, result)
+                else:
+                    result = cls.forward(ctx, *args)
+        finally:
+            _native.set_grad_mode(before)
+        outputs = result if isinstance(result, tuple) else (result,)
+        outputs = cls._attach(ctx, args, tensors, outputs, recorded)
+        if tangents:
+            cls._push_tangents(ctx, tangents, outputs)
+        return outputs if isinstance(result, tuple) else outputs[0]
+
+    @classmethod
+    def _attach(cls, ctx, args, tensors, outputs, recorded):
+        """Make `ctx` the node of the outputs. An input that is returned as it is becomes a view, to have a history of its own."""
+        dirty, constant = ctx.dirty_tensors, ctx.non_differentiable
+        for tensor in dirty:
+            if not any(output is tensor for output in outputs):
+                raise RuntimeError(
+                    "Some elements marked as dirty during the forward method were not returned as output. "
+                    "The inputs that are modified inplace must all be outputs of the Function."
+                )
+            if not any(arg is tensor for arg in tensors):
+                warnings.warn(
+                    "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no need to pass it "
+                    "to mark_dirty().",
+                    stacklevel=3,
+                )
+            elif recorded and tensor.is_leaf and tensor.requires_grad:
+                raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+        results, attached = [], []
+        for output in outputs:
+            mode = "new"
+            if isinstance(output, Tensor):
+                is_input = any(arg is output for arg in tensors)
+                if any(output is tensor for tensor in constant) or not is_differentiable(output):
+                    mode = "constant"
+                    if is_input or output.requires_grad:
+                        output = output.detach()
+                elif is_input and any(output is tensor for tensor in dirty):
+                    mode = "dirty"
+                elif is_input:
+                    with cresset.no_grad():
+                        output = output.view_as(output)
+            results.append(output)
+            attached.append((output, mode))
+        if recorded:
+            ctx._tensor_places = tuple(i for i, arg in enumerate(args) if isinstance(arg, Tensor))
+            ctx._argument_count = len(args)
+            ctx._results = [(o.shape, o.dtype, o.device) if isinstance(o, Tensor) else None for o in results]
+            _native.attach_function(ctx, cls._backward_cls.__name__, tuple(tensors), tuple(attached))
+            ctx._keep(results)  # last: an output that is saved must know its node
+        return tuple(results)
+
+    @classmethod
+    def _push_tangents(cls, ctx, tangents, outputs):
+        if ctx.materialize_grads:
+            tangents = [cresset.zeros_like(arg) if t is None and arg is not None else t for arg, t in tangents]
+        else:
+            tangents = [t for _, t in tangents]
+        pushed = cls.jvp(ctx, *tangents)
+        pushed = pushed if isinstance(pushed, tuple) else (pushed,)
+        if len(pushed) != len(outputs):
+            raise RuntimeError(
+                f"{cls.__name__}.jvp: expected to return {len(outputs)} tangents, one for each output of forward, got {len(pushed)}"
+            )
+        for output, tangent in zip(outputs, pushed):
+            if isinstance(output, Tensor) and tangent is not None:
+                forward_ad.set_tangent(output, tangent)
+
+
+class InplaceFunction(Function):
+    """The base class of older programs' in-place functions."""
+
+    def __init__(self, inplace=False):
+        super().__init__()
+        self.inplace = inplace
+
+
+def is_differentiable(tensor):
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def bound(forward, args, kwargs):
+    """All arguments of forward by position, defaults filled in."""
+    arguments = inspect.signature(forward).bind(*args, **kwargs)
+    arguments.apply_defaults()
+    return arguments.args
+
+
+class NotTwice(Function):
+    """The identity, with a backward that refuses."""
+
+    @staticmethod
+    def forward(ctx, *tensors):
+        return tuple(tensor.clone() for tensor in tensors)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def once_differentiable(fn):
+    """Decorator for a backward that is not made of differentiable operations: differentiating its results raises."""
+
+    @functools.wraps(fn)
+    def backward(ctx, *args):
+        with cresset.no_grad():
+            results = fn(ctx, *args)
+        if not _native.is_grad_enabled() or not any(isinstance(arg, Tensor) and arg.requires_grad for arg in args):
+            return results
+        one = not isinstance(results, tuple)
+        results = [results] if one else list(results)
+        places = [i for i, result in enumerate(results) if isinstance(result, Tensor)]
+        guarded = NotTwice.apply(*(results[i].detach().requires_grad_() for i in places))
+        for place, result in zip(places, guarded):
+            results[place] = result
+        return results[0] if one else tuple(results)
+
+    return backward
+
+
+# ---- hooks of nodes, for all kinds of them
+
+
+def register_hook(node, fn):
+    """Call `fn(grad_inputs, grad_outputs)` after the node's backward; what it returns, unless None, replaces grad_inputs."""
+    return add_hook(node, fn, before=False)
+
+
+def register_prehook(node, fn):
+    """Call `fn(grad_outputs)` before the node's backward; what it returns, unless None, replaces grad_outputs."""
+    return add_hook(node, fn, before=True)
+
+
+def add_hook(node, fn, before):
+    hooks = OrderedDict()
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = fn
+    node._add_hook_dict(hooks, before)
+    return handle
+
+
+_native.Node.register_hook = register_hook
+_native.Node.register_prehook = register_prehook

@@ -1,0 +1,248 @@
+"""The graph as an object: its nodes and edges, hooks on what backward keeps, and hooks on several gradients at once."""
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import cresset
+from cresset import _native
+from cresset._native import Node, Tensor
+
+from .hooks import RemovableHandle
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+
+# ---- edges and versions
+
+
+class GradientEdge(NamedTuple):
+    """Where a gradient flows: a node and the number of its result. It can stand for the tensor in `backward` and `grad`."""
+
+    node: Node
+    output_nr: int
+    ownership_token: object = None  # what keeps the node alive
+
+
+def get_gradient_edge(tensor):
+    """The edge along which the gradient of a tensor flows.
+
+    >>> x = cresset.ones(2, requires_grad=True)
+    >>> get_gradient_edge(x * 2).node.name()
+    'MulBackward0'
+    """
+    node, number = _native.gradient_edge(tensor)
+    return GradientEdge(node, number, tensor)
+
+
+def increment_version(tensor):
+    """Say that a tensor (or each of several) was changed by something autograd does not see."""
+    for t in [tensor] if isinstance(tensor, Tensor) else tensor if isinstance(tensor, Iterable) else [tensor]:
+        if not isinstance(t, Tensor):
+            raise TypeError(f"increment_version: expected a Tensor, got {type(t).__name__}")
+        _native.bump_version(t)
+
+
+# ---- what backward keeps
+
+
+class saved_tensors_hooks:
+    """In the block, each tensor that backward needs goes through `pack_hook` when saved and `unpack_hook` when needed.
+
+    >>> x = cresset.full((2,), 3.0, requires_grad=True)
+    >>> with saved_tensors_hooks(lambda t: t.tolist(), lambda kept: cresset.tensor(kept)):
+    ...     y = x * x
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([6., 6.])
+    """
+
+    def __init__(self, pack_hook, unpack_hook):
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self):
+        _native.push_saved_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *_):
+        _native.pop_saved_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """In the block, what backward needs is kept in the CPU's memory and brought back to its device when needed.
+
+    >>> x = cresset.full((2,), 3.0, requires_grad=True)
+    >>> with save_on_cpu():
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([6., 6.])
+    """
+
+    def __init__(self, pin_memory=False, device_type="cuda"):
+        def pack(tensor):
+            if not pin_memory:
+                return tensor.device, tensor.cpu()
+            pinned = cresset.empty(tensor.size(), dtype=tensor.dtype, layout=tensor.layout, pin_memory=tensor.device.type != "cpu")
+            return tensor.device, pinned.copy_(tensor)
+
+        def unpack(packed):
+            device, tensor = packed
+            return tensor.to(device, non_blocking=pin_memory)
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message):
+    """In the block, saved_tensors_hooks raises a RuntimeError with this message.
+
+    >>> with disable_saved_tensors_hooks("not here"):
+    ...     with saved_tensors_hooks(lambda t: t, lambda t: t):
+    ...         pass
+    Traceback (most recent call last):
+    RuntimeError: not here
+    """
+    before = _native.disable_saved_hooks(error_message)
+    try:
+        yield
+    finally:
+        _native.disable_saved_hooks(before)
+
+
+class MutationContext:
+    """The copies made in one allow_mutation_on_saved_tensors block."""
+
+    def __init__(self):
+        self.open, self.kept = True, []
+
+    def clear(self):
+        self.open = False
+        for ref in self.kept:
+            if (saved := ref()) is not None:
+                saved.tensor = None
+        self.kept = []
+
+
+class KeptCopy:
+    """A saved tensor as it was."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors():
+    """In the block, tensors that backward needs may be changed in place: backward uses what they were. It must run in the block too.
+
+    Every saved tensor is copied at once, so the block takes the memory of those copies.
+
+    >>> x = cresset.full((2,), 3.0, requires_grad=True)
+    >>> with allow_mutation_on_saved_tensors():
+    ...     y = x * 1
+    ...     z = y * y
+    ...     y.zero_()
+    ...     z.sum().backward()
+    tensor([0., 0.], grad_fn=<ZeroBackward0>)
+    >>> x.grad
+    tensor([6., 6.])
+    """
+    context = MutationContext()
+
+    def pack(tensor):
+        kept = KeptCopy(tensor.clone())
+        context.kept.append(weakref.ref(kept))
+        return kept
+
+    def unpack(kept):
+        if kept.tensor is None:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally recorded."
+            )
+        return kept.tensor
+
+    if getattr(mutation, "allowed", False):
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    mutation.allowed = True
+    try:
+        with saved_tensors_hooks(pack, unpack):
+            yield context
+    finally:
+        mutation.allowed = False
+        context.clear()
+
+
+mutation = threading.local()
+
+
+# ---- several gradients at once
+
+
+class MultiGradHandle(RemovableHandle):
+    """Takes the hooks of all tensors out again."""
+
+    def __init__(self, handles):
+        self.handles = tuple(handles)
+
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+    def __getstate__(self):
+        return self.handles
+
+    def __setstate__(self, state):
+        self.handles = state
+
+
+def register_multi_grad_hook(tensors, fn, *, mode="all"):
+    """Call `fn` in backward when the gradients of several tensors are there.
+
+    Args:
+        mode: "all": `fn(grads)`, once in each backward that reaches any of them, when the last of those it reaches is computed;
+            grads has None for the others. "any": `fn(grad)` with the first.
+
+    >>> a, b = cresset.ones(1, requires_grad=True), cresset.ones(1, requires_grad=True)
+    >>> _ = register_multi_grad_hook([a, b], lambda grads: print(grads))
+    >>> (2 * a + 3 * b).backward()
+    [tensor([2.]), tensor([3.])]
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    edges = [get_gradient_edge(t) for t in tensors]
+    lock, state = threading.Lock(), {}
+
+    def hook_for(place):
+        def hook(grad):
+            run = _native.current_backward()
+            with lock:
+                if run not in state:
+                    state.clear()
+                    expected = sum(_native.will_run(edge.node) for edge in edges)
+                    state[run] = [expected, [None] * len(tensors)]
+                entry = state[run]
+                entry[0] -= 1
+                entry[1][place] = grad
+                last, first = entry[0] == 0, sum(g is not None for g in entry[1]) == 1
+                grads = entry[1]
+                if last:
+                    del state[run]
+            if mode == "all" and last:
+                fn(grads)
+            elif mode == "any" and first:
+                fn(grad)
+
+        return hook
+
+    return MultiGradHandle(t.register_hook(hook_for(place)) for place, t in enumerate(tensors))
