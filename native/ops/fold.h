@@ -41,12 +41,16 @@ void run_fold(const Tensor& input, uint64_t reduced, const Fold& fold, std::span
 // ---- chunks by lanes
 //
 // A lane operation has a Value, identity(), map(element) and combine(a, b). The loops below are plain: the compiler vectorises them.
+// One whose map is long code says so with `heavy`, and gets fewer copies of it.
+
+template <class Op>
+concept Heavy = requires { Op::heavy; };
 
 template <class Op, class T>
 CRESSET_INLINE void fold_columns(const Op& op, const T* x, int64_t step, int64_t rows, int64_t columns, typename Op::Value* __restrict acc) {
   for (int64_t c = 0; c < columns; ++c) acc[c] = op.identity();
   int64_t r = 0;
-  for (; r + 4 <= rows; r += 4) {
+  for (; !Heavy<Op> && r + 4 <= rows; r += 4) {
     const T* __restrict a = x + r * step;
     const T* __restrict b = a + step;
     const T* __restrict d = b + step;
@@ -64,7 +68,7 @@ CRESSET_INLINE void fold_columns(const Op& op, const T* x, int64_t step, int64_t
 template <class Op, class T>
 CRESSET_INLINE typename Op::Value fold_run(const Op& op, const T* x, int64_t n) {
   using Value = typename Op::Value;
-  if (n < 16) {
+  if (!Heavy<Op> && n < 16) {
     Value acc = op.identity();
     for (int64_t i = 0; i < n; ++i) acc = op.combine(acc, op.map(x[i]));
     return acc;
@@ -84,63 +88,63 @@ CRESSET_INLINE typename Op::Value fold_run(const Op& op, const T* x, int64_t n) 
 
 // ---- a Fold from a struct
 //
-// The struct F has: Element, Accumulator, Result (and Result2 if there is a second); ordered; run(x, n, first) -> Accumulator;
-// columns(x, step, rows, columns, first, accs); merge(into, from); finish(acc, n, Result*[, Result2*]).
+// The struct K of a kernel has: Element, Accumulator; ordered; run(x, n, first) -> Accumulator;
+// columns(x, step, rows, columns, first, accs); merge(into, from).
+// The struct F of a fold is derived from its Kernel and has: Result (and Result2 if there is a second); finish(acc, n, Result*[, Result2*]).
 
 template <class F>
 concept HasSecondResult = requires { typename F::Result2; };
 
-template <class F>
+template <class K>
 struct RowsLoop {
   template <class Fma>
-  CRESSET_INLINE void run(const F* f, const typename F::Element* x, int64_t count, int64_t step, int64_t n, int64_t first,
-                          typename F::Accumulator* accs) {
-    for (int64_t r = 0; r < count; ++r) accs[r] = f->run(x + r * step, n, first);
+  CRESSET_INLINE void run(const K* kernel, const typename K::Element* x, int64_t count, int64_t step, int64_t n, int64_t first,
+                          typename K::Accumulator* accs) {
+    for (int64_t r = 0; r < count; ++r) accs[r] = kernel->run(x + r * step, n, first);
   }
 };
-template <class F>
+template <class K>
 struct ColumnsLoop {
   template <class Fma>
-  CRESSET_INLINE void run(const F* f, const typename F::Element* x, int64_t step, int64_t rows, int64_t columns, int64_t first,
-                          typename F::Accumulator* accs) {
-    f->columns(x, step, rows, columns, first, accs);
+  CRESSET_INLINE void run(const K* kernel, const typename K::Element* x, int64_t step, int64_t rows, int64_t columns, int64_t first,
+                          typename K::Accumulator* accs) {
+    kernel->columns(x, step, rows, columns, first, accs);
   }
 };
 
+// Elements for which the loops are compiled for every instruction set.
+template <class Loop, class Element, class... Args>
+void run_loop(Args... args) {
+  if constexpr (std::is_same_v<Element, float> || std::is_same_v<Element, double>) run_vectorised_256<Loop>(args...);
+  else Loop::template run<HardwareFma>(args...);
+}
+
 template <class F>
 Fold make_fold(const F& f) {
-  using Element = typename F::Element;
-  using Accumulator = typename F::Accumulator;
+  using K = typename F::Kernel;
+  using Element = typename K::Element;
+  using Accumulator = typename K::Accumulator;
   static_assert(sizeof(Accumulator) <= kLargestAccumulator);
-  constexpr bool kVectorised = std::is_same_v<Element, float> || std::is_same_v<Element, double>;
   Fold fold{};
   fold.element = dtype_of<Element>;
   fold.results[0] = dtype_of<typename F::Result>;
   if constexpr (HasSecondResult<F>) fold.results[1] = dtype_of<typename F::Result2>;
   fold.accumulator = sizeof(Accumulator);
-  fold.ordered = F::ordered;
-  fold.self = &f;
+  fold.ordered = K::ordered;
+  fold.self = static_cast<const K*>(&f);
   fold.rows = [](const void* self, const void* x, int64_t count, int64_t step, int64_t n, int64_t first, void* accs) {
-    const auto run = [&](auto... args) {
-      if constexpr (kVectorised) run_vectorised<RowsLoop<F>>(args...);
-      else RowsLoop<F>::template run<HardwareFma>(args...);
-    };
-    run(static_cast<const F*>(self), static_cast<const Element*>(x), count, step, n, first, static_cast<Accumulator*>(accs));
+    run_loop<RowsLoop<K>, Element>(static_cast<const K*>(self), static_cast<const Element*>(x), count, step, n, first, static_cast<Accumulator*>(accs));
   };
   fold.columns = [](const void* self, const void* x, int64_t step, int64_t rows, int64_t columns, int64_t first, void* accs) {
-    const auto run = [&](auto... args) {
-      if constexpr (kVectorised) run_vectorised<ColumnsLoop<F>>(args...);
-      else ColumnsLoop<F>::template run<HardwareFma>(args...);
-    };
-    run(static_cast<const F*>(self), static_cast<const Element*>(x), step, rows, columns, first, static_cast<Accumulator*>(accs));
+    run_loop<ColumnsLoop<K>, Element>(static_cast<const K*>(self), static_cast<const Element*>(x), step, rows, columns, first, static_cast<Accumulator*>(accs));
   };
   fold.merge = [](void* into, const void* from, int64_t count) {
     auto* a = static_cast<Accumulator*>(into);
     const auto* b = static_cast<const Accumulator*>(from);
-    for (int64_t i = 0; i < count; ++i) F::merge(a[i], b[i]);
+    for (int64_t i = 0; i < count; ++i) K::merge(a[i], b[i]);
   };
   fold.finish = [](const void* self, const void* accs, int64_t count, int64_t n, char* const* out) {
-    const auto* f = static_cast<const F*>(self);
+    const auto* f = static_cast<const F*>(static_cast<const K*>(self));
     const auto* a = static_cast<const Accumulator*>(accs);
     for (int64_t i = 0; i < count; ++i) {
       if constexpr (HasSecondResult<F>)
@@ -152,9 +156,10 @@ Fold make_fold(const F& f) {
   return fold;
 }
 
-// The run and columns of a struct whose chunks are folded by one lane operation. Sums of float are merged in double.
+// The kernel whose chunks are folded by one lane operation; A is what they are merged in.
 template <class Op, class E, class A>
-struct LaneFold {
+struct LaneKernel {
+  using Kernel = LaneKernel;
   using Element = E;
   using Accumulator = A;
   static constexpr bool ordered = false;

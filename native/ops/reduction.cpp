@@ -1,0 +1,370 @@
+// Sums, products, extremes and where they are, logic. What a chunk of elements becomes is written here as short structs; how chunks are
+// found, shared among threads and merged is in fold.h. Variance, norms and logsumexp are in moments.cpp.
+#include "ops/reduction.h"
+
+namespace cresset {
+namespace {
+
+// ---------------------------------------------------------------- lane operations
+
+template <class T>
+struct AddNumbers : Add<T> {
+  CRESSET_INLINE T map(T x) { return x == x ? x : T(0); }
+};
+
+template <class T>
+struct Multiply {
+  using Value = T;
+  CRESSET_INLINE T identity() { return T(1); }
+  CRESSET_INLINE T map(T x) { return x; }
+  CRESSET_INLINE T combine(T a, T b) {
+    if constexpr (std::is_same_v<T, int64_t>) return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else if constexpr (is_complex_type<T>) return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+    else return a * b;
+  }
+  template <class A>
+  CRESSET_INLINE A merge(const A& a, const A& b) {
+    return combine(a, b);
+  }
+};
+
+struct Or {
+  using Value = uint8_t;
+  CRESSET_INLINE uint8_t identity() { return 0; }
+  CRESSET_INLINE uint8_t map(bool x) { return x; }
+  CRESSET_INLINE uint8_t combine(uint8_t a, uint8_t b) { return a | b; }
+  template <class A>
+  CRESSET_INLINE A merge(A a, A b) {
+    return a | b;
+  }
+};
+struct And {
+  using Value = uint8_t;
+  CRESSET_INLINE uint8_t identity() { return 1; }
+  CRESSET_INLINE uint8_t map(bool x) { return x; }
+  CRESSET_INLINE uint8_t combine(uint8_t a, uint8_t b) { return a & b; }
+  template <class A>
+  CRESSET_INLINE A merge(A a, A b) {
+    return a & b;
+  }
+};
+// ---------------------------------------------------------------- folds by lanes
+
+template <class T, class Op = Add<T>>
+struct Sum : LaneKernel<Op, T, wide<T>> {
+  using Result = T;
+  void finish(wide<T> acc, int64_t, T* out) const { *out = static_cast<T>(acc); }
+};
+template <class T>
+struct Mean : LaneKernel<Add<T>, T, wide<T>> {
+  using Result = T;
+  void finish(wide<T> acc, int64_t n, T* out) const { *out = static_cast<T>(acc / static_cast<real_of<wide<T>>>(n)); }
+};
+template <class Op, class E, class R = E>
+struct Plain : LaneKernel<Op, E, typename Op::Value> {
+  using Result = R;
+  void finish(typename Op::Value acc, int64_t, R* out) const { *out = static_cast<R>(acc); }
+};
+// ---------------------------------------------------------------- the extreme and its place
+
+template <class T>
+struct Place {
+  T value;
+  int64_t index;
+};
+
+template <class T, bool kLargest>
+struct ExtremePlace {
+  using Kernel = ExtremePlace;
+  using Element = T;
+  using Accumulator = Place<T>;
+  using Op = Extreme<T, kLargest>;
+  static constexpr bool ordered = true;
+
+  // First the value, then the first place where it stands.
+  CRESSET_INLINE_MEMBER Place<T> run(const T* x, int64_t n, int64_t first) const {
+    const T value = fold_run(Op(), x, n);
+    const bool is_nan = value != value;
+    int64_t at = 0;
+    for (bool found = false; !found && at + kFoldLanes <= n; at += found ? 0 : kFoldLanes)
+      for (int64_t c = 0; c < kFoldLanes; ++c) found |= (x[at + c] == value) | (is_nan & (x[at + c] != x[at + c]));
+    while (at + 1 < n && !((x[at] == value) | (is_nan & (x[at] != x[at])))) ++at;
+    return {value, first + at};
+  }
+  CRESSET_INLINE_MEMBER void columns(const T* x, int64_t step, int64_t rows, int64_t count, int64_t first, Place<T>* accs) const {
+    using Index = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+    alignas(64) T values[kFoldColumns];
+    alignas(64) Index rows_of[kFoldColumns];
+    for (int64_t c = 0; c < count; ++c) values[c] = x[c], rows_of[c] = 0;
+    for (int64_t r = 1; r < rows; ++r) {
+      const T* row = x + r * step;
+      for (int64_t c = 0; c < count; ++c) {
+        const bool better = Op::beats(row[c], values[c]) | ((row[c] != row[c]) & (values[c] == values[c]));
+        values[c] = better ? row[c] : values[c];
+        rows_of[c] = better ? static_cast<Index>(r) : rows_of[c];
+      }
+    }
+    for (int64_t c = 0; c < count; ++c) accs[c] = {values[c], first + rows_of[c]};
+  }
+  static void merge(Place<T>& into, const Place<T>& from) {
+    if (Op::beats(from.value, into.value) || (from.value != from.value && into.value == into.value)) into = from;
+  }
+};
+template <class T, bool kLargest>
+struct ExtremeAndIndex : ExtremePlace<T, kLargest> {
+  using Result = T;
+  using Result2 = int64_t;
+  void finish(const Place<T>& acc, int64_t, T* value, int64_t* index) const { *value = acc.value, *index = acc.index; }
+};
+template <class T, bool kLargest>
+struct ExtremeIndex : ExtremePlace<T, kLargest> {
+  using Result = int64_t;
+  void finish(const Place<T>& acc, int64_t, int64_t* index) const { *index = acc.index; }
+};
+
+// ---------------------------------------------------------------- arguments
+
+void check_has_elements(const char* who, const Tensor& t, uint64_t reduced) {
+  if (t.numel() > 0) return;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    check_index(!(reduced >> d & 1) || t.size(d) != 0, who, "(): Expected reduction dim ", d, " to have non-zero size.");
+}
+void check_has_any(const char* who, const Tensor& t) {
+  check(t.numel() > 0, who, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+}
+
+template <class F>
+void visit_ordered(Dtype d, const char* who, F&& f) {
+  check_implemented(!is_complex(d) && d != Dtype::u64, '"', who, "\" not implemented for '", legacy_name(d), "'");
+  visit_sum(d, who, [&]<class T>() {
+    if constexpr (!is_complex_type<T>) f.template operator()<T>();
+  });
+}
+
+// ---------------------------------------------------------------- sum, mean, prod
+
+Dtype sum_dtype(Dtype d) { return is_integral(d) || d == Dtype::b8 ? Dtype::i64 : d; }
+
+// Three forms of argument lists: (input, dtype), (input, dims, keepdim, dtype), (input, dim, keepdim, dtype).
+struct ReduceArguments {
+  uint64_t reduced;
+  bool keepdim;
+  int dtype_at;
+};
+enum class Form { all, dims, dim };
+template <Form kForm>
+ReduceArguments arguments_of(const Call& c, const Tensor& t) {
+  if constexpr (kForm == Form::all) return {all_dims(t), false, 1};
+  else if constexpr (kForm == Form::dims) return {dims_at(c, 1, t), c.boolean(2), 3};
+  else return {dim_at(c, 1, t), c.boolean(2), 3};
+}
+
+template <Form kForm>
+void infer_sum(Call& c) {
+  const Tensor t = c.tensor(0);
+  const auto a = arguments_of<kForm>(c, t);
+  promise_reduced(c, t, a.reduced, a.keepdim, c.dtype_or(a.dtype_at, sum_dtype(t.dtype())));
+}
+template <Form kForm>
+void run_sum(Call& c) {
+  const Tensor t = c.tensor(0);
+  visit_sum(c.out().dtype(), "sum_cpu", [&]<class T>() { fold_into(c, t, arguments_of<kForm>(c, t).reduced, Sum<T>()); });
+}
+
+void infer_nansum(Call& c) {
+  check(!is_complex(c.tensor(0).dtype()), "nansum on CPU does not support complex inputs");
+  infer_sum<Form::dims>(c);
+}
+// Nan is dropped before a conversion to an integer dtype could hide it.
+void run_nansum(Call& c) {
+  const Tensor t = c.tensor(0);
+  const bool to_integer = is_floating(t.dtype()) && !is_differentiable(c.out().dtype());
+  visit_sum(to_integer ? t.dtype() : c.out().dtype(), "nansum_cpu", [&]<class T>() { fold_into(c, t, dims_at(c, 1, t), Sum<T, AddNumbers<T>>()); });
+}
+
+template <Form kForm>
+void infer_mean(Call& c) {
+  const Tensor t = c.tensor(0);
+  const auto a = arguments_of<kForm>(c, t);
+  const Dtype dtype = c.dtype_or(a.dtype_at, t.dtype());
+  check(is_differentiable(dtype), "mean(): could not infer output dtype. ", c.has(a.dtype_at) ? "Optional" : "Input",
+        " dtype must be either a floating point or complex dtype. Got: ", legacy_name(dtype));
+  promise_reduced(c, t, a.reduced, a.keepdim, dtype);
+}
+template <Form kForm>
+void run_mean(Call& c) {
+  const Tensor t = c.tensor(0);
+  visit_sum(c.out().dtype(), "mean_cpu", [&]<class T>() {
+    if constexpr (!std::is_same_v<T, int64_t>) fold_into(c, t, arguments_of<kForm>(c, t).reduced, Mean<T>());
+  });
+}
+
+template <Form kForm>
+void run_prod(Call& c) {
+  const Tensor t = c.tensor(0);
+  visit_sum(c.out().dtype(), "prod_cpu", [&]<class T>() { fold_into(c, t, arguments_of<kForm>(c, t).reduced, Plain<Multiply<T>, T>()); });
+}
+
+// ---------------------------------------------------------------- extremes
+
+template <bool kLargest>
+inline constexpr const char* extreme_name = kLargest ? "max" : "min";
+
+template <bool kLargest>
+void infer_amax(Call& c) {
+  const Tensor t = c.tensor(0);
+  const char* who = kLargest ? "amax" : "amin";
+  const uint64_t reduced = dims_at(c, 1, t);
+  if (c.integers(1).empty()) check_has_any(who, t);
+  check_has_elements(who, t, reduced);
+  promise_reduced(c, t, reduced, c.boolean(2), t.dtype());
+}
+template <bool kLargest>
+void fold_extreme(const Call& c, const Tensor& t, uint64_t reduced, const Tensor& out, const char* who) {
+  (void)c;
+  visit_ordered(t.dtype(), who, [&]<class T>() { run_fold(t, reduced, make_fold(Plain<Extreme<T, kLargest>, T>()), {&out, 1}); });
+}
+template <bool kLargest>
+void run_amax(Call& c) {
+  const Tensor t = c.tensor(0);
+  fold_extreme<kLargest>(c, t, dims_at(c, 1, t), c.out(), kLargest ? "max_values_cpu" : "min_values_cpu");
+}
+
+template <bool kLargest>
+void infer_max(Call& c) {
+  const Tensor t = c.tensor(0);
+  check_has_any(extreme_name<kLargest>, t);
+  c.promise(DimsView(), t.dtype(), t.device());
+}
+template <bool kLargest>
+void run_max(Call& c) {
+  const Tensor t = c.tensor(0);
+  fold_extreme<kLargest>(c, t, all_dims(t), c.out(), kLargest ? "max_all" : "min_all");
+}
+
+void infer_aminmax(Call& c) {
+  const Tensor t = c.tensor(0);
+  const uint64_t reduced = dim_at(c, 1, t);
+  if (c.has(1) && t.numel() == 0)
+    for (int64_t d = 0; d < t.dim(); ++d)
+      check_index(!(reduced >> d & 1) || t.size(d) != 0, "aminmax: Expected reduction dim ", d, " to have non-zero size.");
+  check(c.has(1) || t.numel() > 0, "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
+  promise_reduced(c, t, reduced, c.boolean(2), t.dtype());
+  promise_reduced(c, t, reduced, c.boolean(2), t.dtype());
+}
+void run_aminmax(Call& c) {
+  const Tensor t = c.tensor(0);
+  fold_extreme<false>(c, t, dim_at(c, 1, t), c.out(0), "aminmax_kernel");
+  fold_extreme<true>(c, t, dim_at(c, 1, t), c.out(1), "aminmax_kernel");
+}
+
+template <bool kLargest>
+void infer_max_dim(Call& c) {
+  const Tensor t = c.tensor(0);
+  check(!is_complex(t.dtype()), extreme_name<kLargest>, "(): does not support complex input");
+  const uint64_t reduced = dim_at(c, 1, t);
+  check_has_elements(extreme_name<kLargest>, t, reduced);
+  promise_reduced(c, t, reduced, c.boolean(2), t.dtype());
+  promise_reduced(c, t, reduced, c.boolean(2), Dtype::i64);
+}
+template <bool kLargest>
+void run_max_dim(Call& c) {
+  const Tensor t = c.tensor(0);
+  visit_ordered(t.dtype(), extreme_name<kLargest>, [&]<class T>() { fold_into(c, t, dim_at(c, 1, t), ExtremeAndIndex<T, kLargest>()); });
+}
+
+// max(a, b) is the pointwise maximum by another name.
+template <bool kLargest>
+void run_max_other(Call& c) {
+  static const Operator& maximum = *Registry::instance().find(kLargest ? "maximum" : "minimum");
+  Call inner(maximum);
+  inner.args[0] = c.args[0];
+  inner.args[1] = c.args[1];
+  execute(inner);
+  c.give(inner.outputs[0]);
+}
+
+template <bool kLargest>
+void infer_argmax(Call& c) {
+  const Tensor t = c.tensor(0);
+  const char* who = kLargest ? "argmax" : "argmin";
+  check(!is_complex(t.dtype()), who, "(): does not support complex input");
+  check(t.dtype() != Dtype::b8, who, "(): does not support bool input");
+  check_index(c.has(1) || t.numel() > 0, who, "(): Expected reduction dim to be specified for input.numel() == 0.");
+  const uint64_t reduced = dim_at(c, 1, t);
+  check_has_elements(who, t, reduced);
+  promise_reduced(c, t, reduced, c.boolean(2), Dtype::i64);
+}
+template <bool kLargest>
+void run_argmax(Call& c) {
+  const Tensor t = c.tensor(0);
+  visit_ordered(t.dtype(), kLargest ? "argmax" : "argmin", [&]<class T>() { fold_into(c, t, dim_at(c, 1, t), ExtremeIndex<T, kLargest>()); });
+}
+
+// ---------------------------------------------------------------- any, all, count_nonzero
+
+Dtype logic_dtype(const Tensor& t) { return t.dtype() == Dtype::u8 ? Dtype::u8 : Dtype::b8; }
+
+// Here an empty list of dims means none, unlike everywhere else.
+uint64_t logic_dims(const Call& c, const Tensor& t) { return c.has(1) && c.integers(1).empty() ? 0 : dims_at(c, 1, t); }
+
+void infer_any(Call& c) { c.promise(DimsView(), logic_dtype(c.tensor(0)), c.tensor(0).device()); }
+void infer_any_dims(Call& c) {
+  const Tensor t = c.tensor(0);
+  promise_reduced(c, t, logic_dims(c, t), c.boolean(2), logic_dtype(t));
+}
+template <class Op>
+void run_any(Call& c) {
+  const Tensor t = c.tensor(0);
+  fold_into(c, t, all_dims(t), Plain<Op, bool>());
+}
+template <class Op>
+void run_any_dims(Call& c) {
+  const Tensor t = c.tensor(0);
+  fold_into(c, t, logic_dims(c, t), Plain<Op, bool>());
+}
+
+void infer_count_nonzero(Call& c) {
+  const Tensor t = c.tensor(0);
+  promise_reduced(c, t, dims_at(c, 1, t), false, Dtype::i64);
+}
+void run_count_nonzero(Call& c) {
+  const Tensor t = c.tensor(0);
+  fold_into(c, t, dims_at(c, 1, t), Count());
+}
+
+}  // namespace
+
+void register_moments(Registry& r);  // moments.cpp
+
+void register_reduction(Registry& r) {
+  r.add("sum.all(Tensor input, *, ScalarType? dtype=None) -> Tensor", infer_sum<Form::all>, run_sum<Form::all>);
+  r.add("sum(Tensor input, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", infer_sum<Form::dims>, run_sum<Form::dims>, 0, "SumBackward1");
+  r.add("nansum(Tensor input, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", infer_nansum, run_nansum);
+  r.add("mean.all(Tensor input, *, ScalarType? dtype=None) -> Tensor", infer_mean<Form::all>, run_mean<Form::all>);
+  r.add("mean(Tensor input, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", infer_mean<Form::dims>, run_mean<Form::dims>, 0, "MeanBackward1");
+  r.add("prod(Tensor input, *, ScalarType? dtype=None) -> Tensor", infer_sum<Form::all>, run_prod<Form::all>);
+  r.add("prod.dim(Tensor input, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", infer_sum<Form::dim>, run_prod<Form::dim>, 0, "ProdBackward1");
+
+  r.add("amax(Tensor input, int[1] dim=[], bool keepdim=False) -> Tensor", infer_amax<true>, run_amax<true>);
+  r.add("amin(Tensor input, int[1] dim=[], bool keepdim=False) -> Tensor", infer_amax<false>, run_amax<false>);
+  r.add("aminmax(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", infer_aminmax, run_aminmax);
+  r.add("max(Tensor input) -> Tensor", infer_max<true>, run_max<true>, 0, "MaxBackward1");
+  r.add("max.other(Tensor input, Tensor other) -> Tensor", nullptr, run_max_other<true>, 0, "MaximumBackward0");
+  r.add("max.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", infer_max_dim<true>, run_max_dim<true>);
+  r.add("min(Tensor input) -> Tensor", infer_max<false>, run_max<false>, 0, "MinBackward1");
+  r.add("min.other(Tensor input, Tensor other) -> Tensor", nullptr, run_max_other<false>, 0, "MinimumBackward0");
+  r.add("min.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", infer_max_dim<false>, run_max_dim<false>);
+  r.add("argmax(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", infer_argmax<true>, run_argmax<true>, kNotDifferentiable);
+  r.add("argmin(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", infer_argmax<false>, run_argmax<false>, kNotDifferentiable);
+
+  r.add("any(Tensor input) -> Tensor", infer_any, run_any<Or>, kNotDifferentiable);
+  r.add("any.dim(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", infer_any_dims, run_any_dims<Or>, kNotDifferentiable);
+  r.add("all(Tensor input) -> Tensor", infer_any, run_any<And>, kNotDifferentiable);
+  r.add("all.dim(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", infer_any_dims, run_any_dims<And>, kNotDifferentiable);
+  r.add("count_nonzero(Tensor input, int[1]? dim=None) -> Tensor", infer_count_nonzero, run_count_nonzero, kNotDifferentiable);
+
+  register_moments(r);
+}
+
+}  // namespace cresset
