@@ -65,6 +65,7 @@ inline double zeta(double s, double q) {
     if (s != ::floor(s)) return NAN;
   }
   if (q != q) return q;
+  if (std::isinf(q)) return 0.0;
   double sum = 0.0, a = q;
   for (int k = 0; k < 10 || a <= 9.0; ++k, a += 1.0) {
     const double term = ::pow(a, -s);

@@ -33,7 +33,7 @@ def relu6(x):
 
 @relu6.derivative
 def _(output):
-    return where((output <= 0) | (output >= 6), 0, 1)
+    return where((output > 0) & (output < 6), 1, 0)
 
 
 @pointwise(types="real", method=False, inplace=True, examples=[(0.5, 0.5), (-3.0, -1.0)])
@@ -44,7 +44,7 @@ def hardtanh(x, min_val=-1, max_val=1):
 
 @hardtanh.derivative
 def _(output, min_val, max_val):
-    return where((output <= min_val) | (output >= max_val), 0, 1)
+    return where((output > min_val) & (output < max_val), 1, 0)
 
 
 @pointwise(result="same", method=False, inplace=True, examples=[(2.0, 2.0), (-2.0, -0.02)])
@@ -72,12 +72,12 @@ def _(x, weight):
 @pointwise(result="same", method=False, inplace=True, examples=[(2.0, 2.0), (-1.0, math.expm1(-1))])
 def elu(x, alpha=1.0, scale=1.0, input_scale=1.0):
     """scale * x where x is positive, else scale * alpha * (exp(input_scale * x) - 1)."""
-    return where(x <= 0, p.expm1(x * input_scale) * (alpha * scale), x * scale)
+    return where(x > 0, x * scale, p.expm1(x * input_scale) * (alpha * scale))
 
 
 @elu.derivative
 def _(x, alpha, scale, input_scale):
-    return where(x <= 0, exp(x * input_scale) * (alpha * scale * input_scale), scale)
+    return where(x > 0, scale, exp(x * input_scale) * (alpha * scale * input_scale))
 
 
 @pointwise(result="same", inplace=True, method=False, examples=[(1.0, SELU_SCALE), (-1.0, SELU_ALPHA * SELU_SCALE * math.expm1(-1))])
@@ -88,18 +88,18 @@ def selu(x):
 
 @selu.derivative
 def _(x):
-    return where(x <= 0, exp(x) * (SELU_ALPHA * SELU_SCALE), SELU_SCALE)
+    return where(x > 0, SELU_SCALE, exp(x) * (SELU_ALPHA * SELU_SCALE))
 
 
 @pointwise(result="same", inplace=True, method=False, examples=[(1.0, 1.0), (-2.0, 2.0, 2 * math.expm1(-1))])
 def celu(x, alpha=1.0):
     """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
-    return where(x <= 0, p.expm1(x * (1.0 / alpha)) * alpha, x)
+    return where(x > 0, x, p.expm1(x * (1.0 / alpha)) * alpha)
 
 
 @celu.derivative
 def _(x, alpha):
-    return where(x <= 0, exp(x * (1.0 / alpha)), 1)
+    return where(x > 0, 1, exp(x * (1.0 / alpha)))
 
 
 @pointwise(result="same", method=False, examples=[(0.0, 0.0), (1.0, 0.8413447460685429)])
@@ -183,7 +183,7 @@ def hardswish(x):
 
 @hardswish.derivative
 def _(x):
-    return where(x <= -3, 0, where(x < 3, x / 3 + 0.5, 1))
+    return where(x <= -3, 0, where(x >= 3, 1, x / 3 + 0.5))
 
 
 @pointwise(result="same", examples=[(0.3, 0.0), (0.7, 0.7)], inplace=False)
@@ -194,7 +194,7 @@ def hardshrink(x, lambd=0.5):
 
 @hardshrink.derivative
 def _(x, lambd):
-    return where((x >= -lambd) & (x <= lambd), 0, 1)
+    return where((x < -lambd) | (x > lambd), 1, 0)
 
 
 @pointwise(result="same", method=False, examples=[(0.3, 0.0), (1.5, 1.0), (-1.5, -1.0)])
@@ -205,7 +205,7 @@ def softshrink(x, lambd=0.5):
 
 @softshrink.derivative
 def _(x, lambd):
-    return where((x >= -lambd) & (x <= lambd), 0, 1)
+    return where((x < -lambd) | (x > lambd), 1, 0)
 
 
 @pointwise(types="float complex", method=False, examples=[(0.0, 0.0), (1.0, 1 - math.tanh(1))])

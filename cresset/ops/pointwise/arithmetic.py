@@ -62,8 +62,7 @@ def div(x, y):
 
 @div.gradient
 def _(grad, x, y):
-    by = grad / conj(y)
-    return by, -by * conj(x / y)
+    return grad / conj(y), -grad * conj(x / y / y)
 
 
 @pointwise(types="real", method=False, examples=[(7.0, 2.0, 3.0), (-7, 2, -4), (7.0, -2.0, -4.0)])

@@ -3,7 +3,7 @@
 import math
 
 from . import primitives as p
-from .arithmetic import real_part
+from .arithmetic import imaginary_part, real_part
 from .comparison import isnan
 from .definition import Optional, conj, is_real, pointwise
 from .selection import maximum, where
@@ -143,7 +143,7 @@ def logit(x, eps: Optional = None):
 def _(grad, x, eps):
     # Without eps the logit of what is no probability is nan, and so is its derivative.
     low, high, outside = where(isnan(eps), 0, eps), where(isnan(eps), 1, 1 - eps), where(isnan(eps), p.NAN, 0)
-    return where((x < low) | (x > high), outside, grad / (x * (1 - x)))
+    return where((x >= low) & (x <= high), grad / (x * (1 - x)), outside)
 
 
 @pointwise(types="number", examples=[(2.0, 3.0, 8.0), (2, 10, 1024), (0.0, 0.0, 1.0), (3, -1, 0)])
@@ -156,7 +156,10 @@ def pow(x, exponent):
 def _(grad, x, exponent, output):
     by_base = where(exponent == 0, 0, grad * conj(exponent * pow(x, exponent - 1)))
     # 0 to a positive power does not change with the power, though log(0) is infinite.
-    constant = (x == 0) & ((exponent >= 0) if is_real(exponent) else (real_part(exponent) >= 0))
+    if is_real(exponent):
+        constant = (x == 0) & (exponent >= 0)
+    else:
+        constant = (x == 0) & (real_part(exponent) >= 0) & (imaginary_part(exponent) == 0)
     return by_base, where(constant, 0, grad * conj(output * log(x)))
 
 

@@ -131,11 +131,23 @@ signbit = Primitive("signbit", lambda x: math.copysign(1, x) < 0, boolean)
 quotient = Primitive("quotient", lambda x, y: int(x / y) if y else 0, same)
 modulo = Primitive("modulo", lambda x, y: int(math.fmod(x, y)) if y else 0, same)
 gcd = Primitive("gcd", math.gcd, same)
-# Bessel functions of the first and second kind.
+# Functions that only compiled code has: they have loops whose length depends on the value.
+zeta = Primitive("zeta", None, same)
+igamma = Primitive("igamma", None, same)
+igammac = Primitive("igammac", None, same)
 bessel_j0 = Primitive("bessel_j0", None, same)
 bessel_j1 = Primitive("bessel_j1", None, same)
 bessel_y0 = Primitive("bessel_y0", None, same)
 bessel_y1 = Primitive("bessel_y1", None, same)
+airy_ai = Primitive("airy_ai", None, same)
+chebyshev_t = Primitive("chebyshev_t", None, same)
+chebyshev_u = Primitive("chebyshev_u", None, same)
+chebyshev_v = Primitive("chebyshev_v", None, same)
+chebyshev_w = Primitive("chebyshev_w", None, same)
+hermite_h = Primitive("hermite_h", None, same)
+hermite_he = Primitive("hermite_he", None, same)
+laguerre_l = Primitive("laguerre_l", None, same)
+legendre_p = Primitive("legendre_p", None, same)
 # Complex numbers in parts.
 _absolute = Primitive("abs", abs, real)
 _real_part = Primitive("real", lambda z: z.real, real)
@@ -158,6 +170,8 @@ def imaginary_part(z):
 
 
 def conjugate(z):
+    if isinstance(z, Expression) and z.op == "div" and z.args[0].op == "literal":
+        return z.args[0] / conjugate(z.args[1])  # conj(1 / z) is 1 / conj(z), and then one division does for grad / conj(z)
     return _conjugate(z) if not isinstance(z, Expression) or is_complex(z.type) else z
 
 
@@ -179,16 +193,11 @@ def select(condition, a, b):
 
 def in_double(x):
     """x with the accuracy of a double: for series whose rounding errors would show in single precision."""
-    return cast(x, "c128" if is_complex(x.type) else "f64")
+    return cast(x, "c128" if isinstance(x, Expression) and is_complex(x.type) else "f64")
 
 
 def in_type_of(value, x):
     return cast(value, x.type)
-
-
-def literal_of(x, value):
-    """A number in the type of x."""
-    return literal(value, x.type)
 
 
 def _divide(a, b):
@@ -249,7 +258,7 @@ def evaluate(expression, values):
             return not args[0] if node.type == "b8" else ~args[0]
         function = _numbers.get(node.op) or registry[node.op].number
         if function is None:
-            raise NotImplementedError(f"{node.op} has no value for Python numbers; it is a function of the C library")
+            raise NotImplementedError(f"{node.op} has no value for Python numbers; only compiled code has it")
         return _wrap(function(*args), node.type)
 
     return value_of(expression)

@@ -31,10 +31,10 @@ def print_literal(value, type):
     return repr(float(value)) + ("f" if type == "f32" else "")
 
 
-def print_body(results, constant=frozenset()):
+def print_body(results, constant=frozenset(), functions={}):
     """Statements that compute the expressions `results`, a list of (target text, expression); variables keep their names.
 
-    Gives two lists of lines: what depends only on the variables named in `constant` (it goes before the loop), and the rest.
+    A primitive is printed as `math::name`, or as `functions` says. Gives two lists of lines: what depends only on the variables named in `constant` (it goes before the loop), and the rest.
     """
     uses = {}
 
@@ -102,7 +102,8 @@ def print_body(results, constant=frozenset()):
             return f"{operand(condition, CONDITIONAL + 1)} ? {a} : {b}", CONDITIONAL
         if node.op == "cast":
             return f"static_cast<{TYPE_NAMES[node.type]}>({refer(node.args[0])[0]})", ATOM
-        return f"math::{node.op}({', '.join(refer(arg)[0] for arg in node.args)})", ATOM
+        function = functions.get(node.op, f"math::{node.op}")
+        return f"{function}({', '.join(refer(arg)[0] for arg in node.args)})", ATOM
 
     for target, node in results:
         text, _ = refer(node)

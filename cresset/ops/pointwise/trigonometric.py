@@ -3,7 +3,7 @@
 import math
 
 from . import primitives as p
-from .definition import pointwise
+from .definition import is_real, pointwise
 from .exponential import rsqrt
 from .selection import where
 
@@ -138,7 +138,8 @@ def acosh(x):
 
 @acosh.derivative
 def _(x):
-    return rsqrt(x * x - 1)
+    # In the complex plane the two roots keep to the branch of acosh; their product does not.
+    return rsqrt(x * x - 1) if is_real(x) else rsqrt(x + 1) * rsqrt(x - 1)
 
 
 @pointwise(types="float complex", aliases="arctanh", examples=[(0.5, math.atanh(0.5)), (1.0, float("inf"))])
