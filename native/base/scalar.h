@@ -50,4 +50,7 @@ struct Scalar {
   }
 };
 
+// Raises when a tensor of this dtype cannot hold the number: 300 in uint8, 1e300 in float32, 1j in a real type, nan in an integer type.
+void check_fits(const Scalar& value, Dtype dtype);
+
 }  // namespace cresset
