@@ -33,7 +33,7 @@ MAX_INPUTS = 4  # kMaxPointwiseInputs
 _INLINE = {"abs", "sqrt", "floor", "ceil", "trunc", "rint", "copysign", "signbit", "exp", "expm1", "log", "log1p", "tanh"}
 INLINE = {
     "f32": _INLINE | {"exp2", "log2", "log10", "pow", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh",
-                      "acosh", "atanh", "erf", "hypot"},
+                      "acosh", "atanh", "erf", "erfc", "hypot"},
     "f64": _INLINE,
 }  # fmt: skip
 # What is inline only for moderate angles; the plain functions have a branch for large ones.

@@ -155,6 +155,9 @@ inline double airy_ai(double x) {
 
 // ---- orthogonal polynomials -----------------------------------------------------------------------------------------------------------
 
+// A fraction of the degree is dropped. Above a million the value is nan: no recurrence that long has a digit left.
+inline int64_t whole_degree(double degree) { return degree <= 1e6 ? static_cast<int64_t>(degree < -1.0 ? -1.0 : degree) : 1000001; }
+
 // The Chebyshev polynomials of the four kinds have the recurrence p(k+1) = 2 x p(k) - p(k-1) and differ in p(1); inside (-1, 1) a high
 // degree is a circular function of acos(x).
 inline double chebyshev_recurrence(double x, int64_t n, double first) {
@@ -168,29 +171,33 @@ inline double chebyshev_recurrence(double x, int64_t n, double first) {
   return last;
 }
 inline double chebyshev_t(double x, double degree) {
-  const int64_t n = static_cast<int64_t>(degree);
+  const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
+  if (n > 1000000) return NAN;
   if (::fabs(x) == 1.0) return x > 0.0 || n % 2 == 0 ? 1.0 : -1.0;
   if (n > 6 && ::fabs(x) < 1.0) return ::cos(n * ::acos(x));
   return chebyshev_recurrence(x, n, x);
 }
 inline double chebyshev_u(double x, double degree) {
-  const int64_t n = static_cast<int64_t>(degree);
+  const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
+  if (n > 1000000) return NAN;
   if (::fabs(x) == 1.0) return x > 0.0 || n % 2 == 0 ? n + 1.0 : -(n + 1.0);
   if (n > 8 && ::fabs(x) < 1.0) return ::sin((n + 1) * ::acos(x)) / ::sin(::acos(x));
   return chebyshev_recurrence(x, n, 2.0 * x);
 }
 inline double chebyshev_v(double x, double degree) {
-  const int64_t n = static_cast<int64_t>(degree);
+  const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
+  if (n > 1000000) return NAN;
   if (::fabs(x) == 1.0) return x > 0.0 ? 1.0 : n % 2 == 0 ? 2.0 * n + 1.0 : -(2.0 * n + 1.0);
   if (n > 8 && ::fabs(x) < 1.0) return ::cos((n + 0.5) * ::acos(x)) / ::cos(0.5 * ::acos(x));
   return chebyshev_recurrence(x, n, 2.0 * x - 1.0);
 }
 inline double chebyshev_w(double x, double degree) {
-  const int64_t n = static_cast<int64_t>(degree);
+  const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
+  if (n > 1000000) return NAN;
   if (::fabs(x) == 1.0) return x > 0.0 ? 2.0 * n + 1.0 : n % 2 == 0 ? 1.0 : -1.0;
   if (n > 8 && ::fabs(x) < 1.0) return ::sin((n + 0.5) * ::acos(x)) / ::sin(0.5 * ::acos(x));
   return chebyshev_recurrence(x, n, 2.0 * x + 1.0);
@@ -198,7 +205,7 @@ inline double chebyshev_w(double x, double degree) {
 
 inline constexpr int64_t kLargestHermiteDegree = 512;  // beyond it the values leave the range of numbers
 inline double hermite_h(double x, double degree) {
-  const int64_t n = static_cast<int64_t>(degree);
+  const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
   if (n > kLargestHermiteDegree) return NAN;
   double before = 1.0, last = 2.0 * x;
@@ -211,7 +218,7 @@ inline double hermite_h(double x, double degree) {
   return last;
 }
 inline double hermite_he(double x, double degree) {
-  const int64_t n = static_cast<int64_t>(degree);
+  const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
   if (n > kLargestHermiteDegree) return NAN;
   double before = 1.0, last = x;
@@ -224,8 +231,9 @@ inline double hermite_he(double x, double degree) {
   return last;
 }
 inline double laguerre_l(double x, double degree) {
-  const int64_t n = static_cast<int64_t>(degree);
+  const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
+  if (n > 1000000) return NAN;
   double before = 1.0, last = 1.0 - x;
   if (n == 0 || x == 0.0) return before;
   for (int64_t k = 1; k < n && last == last; ++k) {
@@ -236,8 +244,9 @@ inline double laguerre_l(double x, double degree) {
   return last;
 }
 inline double legendre_p(double x, double degree) {
-  const int64_t n = static_cast<int64_t>(degree);
+  const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
+  if (n > 1000000) return NAN;
   if (::fabs(x) == 1.0) return x > 0.0 || n % 2 == 0 ? 1.0 : -1.0;
   double before = 1.0, last = x;
   if (n == 0) return before;

@@ -39,7 +39,12 @@ CRESSET_INLINE double scale_by_power(double x, double n) {
 
 CRESSET_INLINE float abs(float x) { return __builtin_fabsf(x); }
 CRESSET_INLINE double abs(double x) { return __builtin_fabs(x); }
-CRESSET_INLINE int64_t abs(int64_t x) { return x < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(x)) : x; }
+// Whole numbers wrap around modulo 2^64; in C++ only the unsigned ones may.
+CRESSET_INLINE int64_t add(int64_t x, int64_t y) { return static_cast<int64_t>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y)); }
+CRESSET_INLINE int64_t sub(int64_t x, int64_t y) { return static_cast<int64_t>(static_cast<uint64_t>(x) - static_cast<uint64_t>(y)); }
+CRESSET_INLINE int64_t mul(int64_t x, int64_t y) { return static_cast<int64_t>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y)); }
+CRESSET_INLINE int64_t neg(int64_t x) { return static_cast<int64_t>(-static_cast<uint64_t>(x)); }
+CRESSET_INLINE int64_t abs(int64_t x) { return x < 0 ? neg(x) : x; }
 CRESSET_INLINE float copysign(float x, float y) { return __builtin_copysignf(x, y); }
 CRESSET_INLINE double copysign(double x, double y) { return __builtin_copysign(x, y); }
 CRESSET_INLINE bool signbit(float x) { return bits(x) >> 31 != 0; }
@@ -168,8 +173,10 @@ CRESSET_INLINE float expm1(float x) {
 CRESSET_INLINE double expm1(double x) {
   const double clamped_below = x < -50.0 ? -50.0 : x;
   const double clamped = clamped_below > 710.0 ? 710.0 : clamped_below;
-  const auto [n, r] = reduce_by_ln2(clamped);
-  const double tail = r + r * r * exp_tail(r);
+  const double n = (clamped * 1.4426950408889634 + kRound64) - kRound64;
+  const double high = clamped - n * 0.6931471803691238, low = n * 1.9082149292705877e-10;
+  const double r = high - low, rest = (high - r) - low;  // what r lost to rounding counts when exp(r) - 1 is near 2^-n - 1
+  const double tail = r + (r * r * exp_tail(r) + rest);
   const double inverse = power_of_two(-(n > 60.0 ? 60.0 : n));
   const double result = scale_by_power(tail + (1.0 - inverse), n);
   return x == 0.0 ? x : result;
@@ -449,12 +456,13 @@ CRESSET_INLINE float tanh(float x) {
   const float far = copysign(1.0f - 2.0f / (e + 1.0f), x);
   return size < 0.625f ? copysign(near, x) : far;
 }
-// expm1(2 |x|) / (expm1(2 |x|) + 2)
+// q = h / (1 + h) with h = expm1(2 |x|) / 2, which for small x is h - h q: a small correction has small errors.
 CRESSET_INLINE double tanh(double x) {
   const double size = abs(x);
   const double clamped = size > 22.0 ? 22.0 : size;
-  const double e = expm1(2.0 * clamped);
-  return copysign(size < 1e-200 ? size : e / (e + 2.0), x);
+  const double h = 0.5 * expm1(2.0 * clamped), q = h / (1.0 + h);
+  const double near = size < 1e-200 ? size : h - h * q;
+  return copysign(size < 0.3 ? near : q, x);
 }
 
 CRESSET_INLINE float sinh(float x) {
@@ -515,7 +523,17 @@ CRESSET_INLINE float erf(float x) {
 }
 CRESSET_INLINE double erf(double x) { return ::erf(x); }
 CRESSET_INLINE double erfc(double x) { return ::erfc(x); }
-CRESSET_INLINE float erfc(float x) { return static_cast<float>(::erfc(static_cast<double>(x))); }
+// exp(-x^2) times a polynomial in t = (|x| - 4) / (|x| + 4); beyond 10.2 it is 0.
+CRESSET_INLINE float erfc(float x) {
+  const double size = abs(static_cast<double>(x)), clamped = size > 10.2 ? 10.2 : size;
+  const double t = (clamped - 4.0) / (clamped + 4.0);
+  const double scaled = polynomial(t, 1.23299511877966627, -0.139621131159537752, 0.0153796225373903134, 0.0680978471334100026,
+                                   -0.101037624201231637, 0.0937213617618043829, -0.0663561916368520445, 0.0372196279270543631,
+                                   -0.0160216296451157472, 0.00505246741591153544, -0.00112882848031453036, -0.000639705085724202135);
+  const double tail = exp_short(-clamped * clamped) * scaled / (1.0 + 2.0 * clamped);
+  const double result = x < 0.0f ? 2.0 - tail : tail;
+  return x != x ? x : static_cast<float>(result);
+}
 
 // ---- the rest -------------------------------------------------------------------------------------------------------------------------
 

@@ -11,31 +11,31 @@ def eq(x, y):
     return x == y
 
 
-@pointwise(types="any", result="bool", aliases="not_equal", examples=[(1.0, 2.0, True), (float("nan"), float("nan"), True)])
+@pointwise(types="any", result="bool", examples=[(1.0, 2.0, True), (float("nan"), float("nan"), True)])
 def ne(x, y):
     """x != y, elementwise."""
     return x != y
 
 
-@pointwise(types="bool real", result="bool", aliases="less", examples=[(1.0, 2.0, True), (2, 2, False)])
+@pointwise(types="bool real", result="bool", examples=[(1.0, 2.0, True), (2, 2, False)])
 def lt(x, y):
     """x < y, elementwise."""
     return x < y
 
 
-@pointwise(types="bool real", result="bool", aliases="less_equal", examples=[(2, 2, True)])
+@pointwise(types="bool real", result="bool", examples=[(2, 2, True)])
 def le(x, y):
     """x <= y, elementwise."""
     return x <= y
 
 
-@pointwise(types="bool real", result="bool", aliases="greater", examples=[(2.0, 1.0, True), (2, 2, False)])
+@pointwise(types="bool real", result="bool", examples=[(2.0, 1.0, True), (2, 2, False)])
 def gt(x, y):
     """x > y, elementwise."""
     return x > y
 
 
-@pointwise(types="bool real", result="bool", aliases="greater_equal", examples=[(2, 2, True)])
+@pointwise(types="bool real", result="bool", examples=[(2, 2, True)])
 def ge(x, y):
     """x >= y, elementwise."""
     return x >= y

@@ -125,8 +125,8 @@ class Attribute:
 class Pointwise:
     """An elementwise operator given by a formula. Call it with expressions, numbers or tensors."""
 
-    def __init__(self, formula, types, result, method, inplace, examples, aliases):
-        self.name, self.aliases = formula.__name__, tuple(aliases.split())
+    def __init__(self, formula, types, result, method, inplace, examples):
+        self.name = formula.__name__
         self.family = formula.__module__.rpartition(".")[2]
         self.doc = inspect.cleandoc(formula.__doc__)
         self.types = parse_types(types)
@@ -299,7 +299,7 @@ class Pointwise:
         return {name: missing.get(name, math.nan) if values.get(name) is None else values[name] for name in names}
 
 
-def pointwise(formula=None, /, *, types="float", result=None, method=True, inplace=None, examples=(), aliases=""):
+def pointwise(formula=None, /, *, types="float", result=None, method=True, inplace=None, examples=()):
     """Make an elementwise operator of a formula.
 
     Args:
@@ -308,11 +308,10 @@ def pointwise(formula=None, /, *, types="float", result=None, method=True, inpla
             real dtype). By default "same" if there is an integer formula, else "float".
         method, inplace: has the forms Tensor.name and Tensor.name_ (in place: as method unless said).
         examples: tuples of arguments with the expected result last: documentation and test.
-        aliases: other names of the same operator.
     """
 
     def define(formula):
-        return Pointwise(formula, types, result, method, inplace, examples, aliases)
+        return Pointwise(formula, types, result, method, inplace, examples)
 
     return define if formula is None else define(formula)
 

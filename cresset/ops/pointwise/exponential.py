@@ -120,7 +120,7 @@ def _(x, y):
     return 1 / (1 + exp2(y - x)), 1 / (1 + exp2(x - y))
 
 
-@pointwise(types="float complex", aliases="expit", examples=[(0.0, 0.5), (2.0, 0.8807970779778823)])
+@pointwise(types="float complex", examples=[(0.0, 0.5), (2.0, 0.8807970779778823)])
 def sigmoid(x):
     """1 / (1 + exp(-x)): from 0 to 1."""
     return 1 / (1 + p.exp(-x))

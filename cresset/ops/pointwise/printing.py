@@ -14,6 +14,7 @@ TYPE_NAMES = {"b8": "bool", "i64": "int64_t", "u64": "uint64_t", "f32": "float",
 INFIX = {"mul": ("*", 9), "div": ("/", 9), "add": ("+", 8), "sub": ("-", 8), "lt": ("<", 6), "le": ("<=", 6), "gt": (">", 6),
          "ge": (">=", 6), "eq": ("==", 5), "ne": ("!=", 5), "and": ("&", 4), "xor": ("^", 3), "or": ("|", 2)}  # fmt: skip
 UNARY, CONDITIONAL, ATOM = 10, 1, 11
+WRAPPING = ("add", "sub", "mul", "neg")  # functions for signed integers, whose overflow C++ leaves undefined
 
 
 def print_literal(value, type):
@@ -83,6 +84,8 @@ def print_body(results, constant=frozenset(), functions={}):
         if node.op == "literal":
             text = print_literal(node.value, node.type)
             return text, UNARY if text.startswith("-") else ATOM
+        if node.type == "i64" and node.op in WRAPPING:
+            return f"math::{node.op}({', '.join(refer(arg)[0] for arg in node.args)})", ATOM
         if node.op in INFIX:
             symbol, precedence = INFIX[node.op]
             if node.op in ("and", "xor", "or"):  # C++ readers do not know the order of these by heart: be explicit

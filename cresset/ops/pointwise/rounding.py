@@ -18,7 +18,7 @@ def ceil(x):
     return x if is_integral(x.type) else p.ceil(x)
 
 
-@pointwise(types="real", aliases="fix", examples=[(1.7, 1.0), (-1.7, -1.0)])
+@pointwise(types="real", examples=[(1.7, 1.0), (-1.7, -1.0)])
 def trunc(x):
     """x without its fraction: rounded towards zero."""
     return x if is_integral(x.type) else p.trunc(x)

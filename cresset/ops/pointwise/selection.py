@@ -108,7 +108,7 @@ def _(x, max):
     return where(x <= max, 1, 0), where(x > max, 1, 0)
 
 
-@pointwise(types="real", aliases="clip", examples=[(-1.0, 0.0, 1.0, 0.0), (0.5, 0.0, 1.0, 0.5), (0.5, 2.0, 1.0, 1.0)])
+@pointwise(types="real", examples=[(-1.0, 0.0, 1.0, 0.0), (0.5, 0.0, 1.0, 0.5), (0.5, 2.0, 1.0, 1.0)])
 def clamp(x, min: Lowest, max: Highest):
     """x, but at least `min` and at most `max`; `max` if min > max. A bound may be None."""
     return minimum(maximum(x, min), max)
