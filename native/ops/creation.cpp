@@ -253,25 +253,19 @@ void linear_space(T* out, int64_t gap, int64_t n, T start, T stop) {
   parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) { run_vectorised<LinearSpace<T>>(out, gap, begin, end, n, start, stop); });
 }
 
-template <class Number>
-Number number(int64_t i) {
-  if constexpr (std::is_constructible_v<Number, double>) return Number(static_cast<double>(i));
-  else return Number(static_cast<float>(i));
-}
-
 // The same in a number type of any kind, with something done to each number.
 template <class T, class Number, class Finish>
 void spaced(T* out, int64_t n, Number start, Number stop, Finish finish) {
-  const Number step = (stop - start) / number<Number>(n - 1);
+  const Number step = (stop - start) / Number(static_cast<double>(n - 1));
   for (int64_t i = 0; i < n; ++i)
-    out[i] = finish(i < n / 2 ? start + step * number<Number>(i) : stop - step * number<Number>(n - 1 - i));
+    out[i] = finish(i < n / 2 ? start + step * Number(static_cast<double>(i)) : stop - step * Number(static_cast<double>(n - 1 - i)));
 }
 
 // Half-precision arithmetic: every step is rounded, as PyTorch does it here.
 template <class T>
 struct Rounded {
   T value;
-  explicit Rounded(float v) : value(v) {}
+  explicit Rounded(double v) : value(static_cast<float>(v)) {}
   friend Rounded operator+(Rounded a, Rounded b) { return Rounded(static_cast<float>(a.value) + static_cast<float>(b.value)); }
   friend Rounded operator-(Rounded a, Rounded b) { return Rounded(static_cast<float>(a.value) - static_cast<float>(b.value)); }
   friend Rounded operator*(Rounded a, Rounded b) { return Rounded(static_cast<float>(a.value) * static_cast<float>(b.value)); }

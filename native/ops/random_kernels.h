@@ -37,7 +37,7 @@ template <>
 inline constexpr int digits<BFloat16> = 8;
 // The type in which PyTorch computes before it rounds to T.
 template <class T>
-using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
+using ComputeType = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 template <class T, class Value>
 T convert(Value value) {
@@ -97,7 +97,7 @@ void in_pieces(int64_t count, Produce produce, Store store) {
 template <class T>
 void fill_uniform(T* out, int64_t count, double from, double to, Generator& generator) {
   using namespace random_detail;
-  using Real = Compute<T>;
+  using Real = ComputeType<T>;
   std::lock_guard lock(generator.mutex());
   const Real low = static_cast<Real>(from), high = static_cast<Real>(to);
   if constexpr (!is_half<T>) {
@@ -126,7 +126,7 @@ void fill_normal_serial(T* out, int64_t count, double mean, double std, Generato
 template <class T>
 void fill_normal(T* out, int64_t count, double mean, double std, Generator& generator) {
   using namespace random_detail;
-  using Real = Compute<T>;
+  using Real = ComputeType<T>;
   if (count < 16) return fill_normal_serial(out, count, mean, std, generator);
   std::lock_guard lock(generator.mutex());
   const Real center = static_cast<Real>(mean), scale = static_cast<Real>(std);
@@ -180,7 +180,8 @@ void fill_standard_gamma(T* out, const T* shape, int64_t count, Generator& gener
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
   for (int64_t i = 0; i < count; ++i)
-    out[i] = std::max(std::numeric_limits<T>::min(), static_cast<T>(gamma(shape[i], generator)));
+    out[i] = std::isnan(shape[i]) ? shape[i]
+                                  : std::max(std::numeric_limits<T>::min(), static_cast<T>(gamma(shape[i], generator)));
 }
 
 // ---- discrete distributions ---------------------------------------------------------------------------------------
@@ -200,7 +201,7 @@ void fill_bernoulli(T* out, int64_t count, double p, Generator& generator) {
 template <class T, class P>
 void fill_bernoulli(T* out, const P* p, int64_t count, Generator& generator) {
   using namespace random_detail;
-  using Real = Compute<P>;
+  using Real = ComputeType<P>;
   std::lock_guard lock(generator.mutex());
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<Real>(p[i]);
@@ -224,7 +225,7 @@ template <class T>
 void fill_poisson(T* out, const T* rate, int64_t count, Generator& generator) {
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
-  for (int64_t i = 0; i < count; ++i) out[i] = convert<T>(poisson(static_cast<Compute<T>>(rate[i]), generator));
+  for (int64_t i = 0; i < count; ++i) out[i] = convert<T>(poisson(static_cast<ComputeType<T>>(rate[i]), generator));
 }
 
 template <class T>
@@ -276,13 +277,13 @@ void fill_nonnegative_integers(T* out, int64_t count, Generator& generator) {
 template <class T>
 int64_t inward_from(int64_t from) {
   using namespace random_detail;
-  const auto rounded = static_cast<int64_t>(static_cast<Compute<T>>(convert<T>(from + 1)));
+  const auto rounded = static_cast<int64_t>(static_cast<ComputeType<T>>(convert<T>(from + 1)));
   return rounded >= from ? from : rounded + spacing<T>(from + 1);
 }
 template <class T>
 int64_t inward_to(int64_t to) {
   using namespace random_detail;
-  const auto rounded = static_cast<int64_t>(static_cast<Compute<T>>(convert<T>(to - 1)));
+  const auto rounded = static_cast<int64_t>(static_cast<ComputeType<T>>(convert<T>(to - 1)));
   return rounded < to ? to : rounded - spacing<T>(to - 1);
 }
 
@@ -316,7 +317,7 @@ template <class P>
 void multinomial_with_replacement(int64_t* out, const P* weights, int64_t rows, int64_t categories, int64_t samples,
                                   Generator& generator) {
   using namespace random_detail;
-  using Real = Compute<P>;
+  using Real = ComputeType<P>;
   std::lock_guard lock(generator.mutex());
   std::vector<Real> cumulative(static_cast<std::size_t>(categories));
   for (int64_t row = 0; row < rows; ++row, weights += categories, out += samples) {
@@ -338,15 +339,13 @@ void multinomial_with_replacement(int64_t* out, const P* weights, int64_t rows, 
 }
 
 // multinomial without replacement, or of a single sample: in each row, the indices of the `samples` largest values of
-// weight / Exp(1), falling; zero weights come last. The caller has checked the weights.
+// weight / wait, falling, with waits drawn from Exp(1); zero weights come last. The caller has checked the weights.
 template <class P>
-void multinomial_without_replacement(int64_t* out, const P* weights, int64_t rows, int64_t categories, int64_t samples,
-                                     Generator& generator) {
+void multinomial_without_replacement(int64_t* out, const P* weights, const P* waits, int64_t rows, int64_t categories,
+                                     int64_t samples) {
   using namespace random_detail;
-  using Real = Compute<P>;
+  using Real = ComputeType<P>;
   using Key = std::pair<Real, int64_t>;
-  std::vector<P> waits(static_cast<std::size_t>(rows * categories));
-  fill_exponential(waits.data(), rows * categories, 1.0, generator);
   std::vector<Key> keys(static_cast<std::size_t>(categories));
   const auto larger = [](const Key& a, const Key& b) { return a.first > b.first; };
   for (int64_t row = 0; row < rows; ++row) {
