@@ -667,31 +667,6 @@ void run_dropout_backward(Call& c) {
   });
 }
 
-// ---- rrelu: a random slope for each element that is not positive
-
-void infer_rrelu(Call& c) {
-  const Tensor x = c.tensor(0);
-  check_implemented(is_floating(x.dtype()), "\"rrelu_with_noise_out_cpu\" not implemented for '", facts(x.dtype()).legacy, "'");
-  check(c.real(1) <= c.real(2), "rrelu: lower bound should be less than or equal to the upper bound, got ", c.real(1), " and ", c.real(2));
-  c.promise_like(x);
-  c.promise_like(x);
-}
-void run_rrelu(Call& c) {
-  const Tensor x = contiguous(c.tensor(0));
-  const double lower = c.real(1), upper = c.real(2);
-  Generator& g = generator(c, 3);
-  std::lock_guard lock(g.mutex());
-  visit_floating(x.dtype(), "rrelu_with_noise_out_cpu", [&]<class T>() {
-    using Real = opmath<T>;
-    for (int64_t i = 0; i < x.numel(); ++i) {
-      const Real value = static_cast<Real>(x.data<T>()[i]);
-      const Real slope = value <= 0 ? static_cast<Real>(random_detail::uniform(g) * (upper - lower) + lower) : Real(1);
-      c.out(0).data<T>()[i] = static_cast<T>(value * slope);
-      c.out(1).data<T>()[i] = static_cast<T>(slope);
-    }
-  });
-}
-
 }  // namespace
 
 void register_random(Registry& r) {
@@ -741,7 +716,6 @@ void register_random(Registry& r) {
   r.add("_fused_dropout(Tensor input, float p, " CRESSET_GENERATOR ") -> (Tensor, Tensor)", infer_fused_dropout, run_fused_dropout, kFunctionOnly, "MulBackward0");
   r.add("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", infer_native_dropout, run_native_dropout, kFunctionOnly);
   r.add("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor", infer_dropout_backward, run_dropout_backward);
-  r.add("_rrelu(Tensor input, float lower, float upper, " CRESSET_GENERATOR ") -> (Tensor, Tensor)", infer_rrelu, run_rrelu, kFunctionOnly, "RreluWithNoiseBackward0");
 #undef CRESSET_GENERATOR
 }
 
