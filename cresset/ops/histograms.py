@@ -5,12 +5,9 @@ import math
 import cresset
 
 from . import return_types
-from .registry import function
+from .registry import function, operator
 
-
-@function(method=True)
-def bincount(input, weights=None, minlength=0):
-    """How often each of 0, 1, 2, … occurs in a vector, or the sum of the weights of its occurrences.
+bincount = operator("bincount", """How often each of 0, 1, 2, … occurs in a vector, or the sum of the weights of its occurrences.
 
     Args:
         weights: a weight for each element.
@@ -18,60 +15,15 @@ def bincount(input, weights=None, minlength=0):
 
     >>> cresset.bincount(cresset.tensor([0, 2, 2]))
     tensor([1, 0, 2])
-    """
-    if input.is_floating_point() or input.is_complex() or input.dtype == cresset.bool:
-        raise NotImplementedError(f"bincount: not implemented for {input.dtype}")
-    if minlength < 0:
-        raise RuntimeError(f"bincount: minlength should be >= 0, got {minlength}")
-    if input.ndim == 1 and input.numel() == 0:
-        return cresset.zeros(minlength, dtype=cresset.int64, device=input.device)
-    if input.ndim != 1 or (input < 0).any():
-        raise RuntimeError(
-            f"bincount: only supports 1-d non-negative integral inputs, got shape {list(input.shape)}"
-            + (" with negative elements" if input.ndim == 1 else "")
-        )
-    if weights is not None and (weights.ndim != 1 or weights.size(0) != input.size(0)):
-        raise RuntimeError(
-            "bincount: weights should be 1-d and have the same length as input, "
-            f"got shapes {list(weights.shape)} and {list(input.shape)}"
-        )
-    if weights is None:
-        weights = cresset.ones_like(input, dtype=cresset.int64)
-    else:
-        weights = weights.detach()
-        weights = weights if weights.dtype == cresset.float32 else weights.to(cresset.float64)
-    length = max(minlength, int(input.max()) + 1)
-    return weights.new_zeros(length).index_add_(0, input.long(), weights)
+    """)  # fmt: skip
 
-
-@function(method=True, out=True)
-def histc(input, bins=100, min=0, max=0):
-    """The number of elements in each of `bins` equal intervals from `min` to `max`; others do not count.
+histc = operator("histc", """The number of elements in each of `bins` equal intervals from `min` to `max`; others do not count.
 
     If `min` equals `max`, the range is that of the elements.
 
     >>> cresset.histc(cresset.tensor([1.0, 2.0, 1.0]), bins=3, min=0, max=3)
     tensor([0., 2., 1.])
-    """
-    if not input.is_floating_point():
-        raise NotImplementedError(f"histc: not implemented for {input.dtype}")
-    if not isinstance(bins, int):
-        raise TypeError(f"histc(): argument 'bins' must be int, not {type(bins).__name__}")
-    if bins <= 0:
-        raise RuntimeError(f"histc: bins must be > 0, but got {bins}")
-    elements = input.detach().reshape(-1)
-    low, high = min, max
-    if low == high and elements.numel():
-        low, high = (bound.item() for bound in cresset.aminmax(elements))
-    if low == high:
-        low, high = low - 1, high + 1
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise RuntimeError(f"histc: range of [{low}, {high}] is not finite")
-    if low > high:
-        raise RuntimeError(f"histc: max must be larger than min, got max={high} and min={low}")
-    inside = elements[(elements >= low) & (elements <= high)]
-    place = ((inside - low) * bins / (high - low)).long().clamp_max(bins - 1)
-    return cresset.bincount(place, minlength=bins).to(input.dtype)
+    """)  # fmt: skip
 
 
 @function(method=True, out=True)

@@ -3,7 +3,42 @@
 import cresset
 
 from .dimensions import sequence, wrap_dim
-from .registry import function
+from .registry import alias, function, operator
+
+cat = operator("cat", """Tensors joined along `dim`, in which alone their sizes may differ.
+
+    >>> cresset.cat([cresset.tensor([1, 2]), cresset.tensor([3])])
+    tensor([1, 2, 3])
+    """)  # fmt: skip
+alias("cat", "concat", "concatenate")
+
+
+@cat.derivative
+def _(grad, tensors_info, dim):
+    def back():
+        grads, start = [], 0
+        for info in tensors_info:
+            if tuple(info.shape) == (0,):  # an empty vector may stand among tensors of any shape
+                grads.append(grad.new_zeros(0))
+                continue
+            grads.append(grad.narrow(dim, start, info.shape[dim]))
+            start += info.shape[dim]
+        return grads
+
+    yield back
+
+
+stack = operator("stack", """Tensors of one shape side by side along a new dimension `dim`.
+
+    >>> cresset.stack([cresset.tensor([1, 2]), cresset.tensor([3, 4])], 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """)  # fmt: skip
+
+
+@stack.derivative
+def _(grad, dim):
+    yield lambda: grad.unbind(dim)
 
 
 def _each(tensors, raise_dims):

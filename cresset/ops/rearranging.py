@@ -5,7 +5,87 @@ import math
 import cresset
 
 from .dimensions import sizes, wrap_dim
-from .registry import function
+from .registry import function, operator
+
+flip = operator("flip", """The elements in reverse order along `dims`.
+
+    >>> cresset.flip(cresset.tensor([[1, 2], [3, 4]]), (0,))
+    tensor([[3, 4],
+            [1, 2]])
+    """)  # fmt: skip
+
+
+@flip.derivative
+def _(grad, dims):
+    yield lambda: grad.flip(dims)
+
+
+roll = operator("roll", """The elements moved by `shifts` along `dims`, those beyond the end to the front.
+
+    Without `dims` the tensor is rolled as if it were flat.
+
+    >>> cresset.roll(cresset.tensor([1, 2, 3]), 1)
+    tensor([3, 1, 2])
+    """)  # fmt: skip
+
+
+@roll.derivative
+def _(grad, shifts, dims):
+    yield lambda: grad.roll([-shift for shift in shifts], dims)
+
+
+repeat = operator("repeat", """The whole tensor `repeats` times along each dimension; further dimensions may come in front.
+
+    >>> cresset.tensor([1, 2]).repeat(2, 2)
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
+    """)  # fmt: skip
+
+
+@repeat.derivative
+def _(grad, input_info, repeats):
+    def back():
+        lead = len(repeats) - len(input_info.shape)
+        if 0 in repeats:
+            return grad.new_zeros(input_info.shape)
+        shape, copies = [], []
+        for dim, count in enumerate(repeats):
+            copies.append(len(shape))
+            shape.append(count)
+            if dim >= lead:
+                shape.append(input_info.shape[dim - lead])
+        return grad.reshape(shape).sum(copies) if copies else grad
+
+    yield back
+
+
+tril = operator("tril", """The lower triangle of matrices; zero above the diagonal number `diagonal`.
+
+    >>> cresset.tril(cresset.ones(2, 3))
+    tensor([[1., 0., 0.],
+            [1., 1., 0.]])
+    """)  # fmt: skip
+
+
+@tril.derivative
+def _(grad, diagonal):
+    yield lambda: grad.tril(diagonal)
+
+
+triu = operator("triu", """The upper triangle of matrices; zero below the diagonal number `diagonal`.
+
+    >>> cresset.triu(cresset.ones(2, 3))
+    tensor([[1., 1., 1.],
+            [0., 1., 1.]])
+    """)  # fmt: skip
+
+
+@triu.derivative
+def _(grad, diagonal):
+    yield lambda: grad.triu(diagonal)
+
+
+_repeat_positions = operator("repeat_positions")
 
 
 @function(method=True)
@@ -228,7 +308,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     tensor([7, 7, 9])
     """
     if repeats is None:
-        return _repeat_index(input, output_size)
+        return _repeat_positions(input, output_size=output_size)
     if dim is None:
         input, dim = input.flatten(), 0
     dim = wrap_dim(dim, input.ndim, "repeat_interleave")
@@ -253,27 +333,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
             "repeat_interleave: repeats must have the same size as input along dim, but got "
             f"repeats.size(0) = {repeats.size(0)} and input.size({dim}) = {input.size(dim)}"
         )
-    return input.index_select(dim, _repeat_index(repeats, output_size))
-
-
-def _repeat_index(repeats, output_size):
-    """Each position `i` of `repeats`, `repeats[i]` times: the number of slices that end at or before an element."""
-    if repeats.ndim != 1:
-        raise RuntimeError(f"repeat_interleave: only accept 1D vector as repeat, got {repeats.ndim} dims")
-    if repeats.dtype not in (cresset.int64, cresset.int32):
-        raise NotImplementedError(f"repeat_interleave: not implemented for repeats of {repeats.dtype}")
-    if repeats.numel() == 0:
-        return repeats.clone()
-    if (repeats < 0).any():
-        raise RuntimeError("repeat_interleave: repeats can not be negative")
-    ends = repeats.cumsum(0)
-    total = int(ends[-1])
-    if output_size is not None and output_size != total:
-        raise RuntimeError(
-            f"repeat_interleave: allocated size does not match required size: output_size={output_size}, need {total}"
-        )
-    ended = ends.new_zeros(total + 1).index_add_(0, ends, cresset.ones_like(ends))
-    return ended[:total].cumsum(0).to(repeats.dtype)
+    return input.index_select(dim, _repeat_positions(repeats, output_size=output_size))
 
 
 @function(method=True, out=True)

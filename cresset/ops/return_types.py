@@ -25,4 +25,3 @@ def return_type(name, fields):
 aminmax = return_type("aminmax", "min max")
 histogram = return_type("histogram", "hist bin_edges")
 histogramdd = return_type("histogramdd", "hist bin_edges")
-nanmedian = return_type("nanmedian", "values indices")

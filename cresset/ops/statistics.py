@@ -96,33 +96,6 @@ def _quantile(who, input, q, dim, keepdim, interpolation, skip_nan):
     return result.movedim(-1, 0).reshape((*q.shape, *shape))
 
 
-@function(method=True)
-def nanmedian(input, dim=None, keepdim=False):
-    """The median of the elements that are not nan: the lower of the two middle ones if their number is even.
-
-    With `dim`, the result is a pair of values and their indices.
-
-    >>> cresset.nanmedian(cresset.tensor([3.0, float("nan"), 1.0, 2.0]))
-    tensor(2.)
-    """
-    if dim is None:
-        if input.numel() == 0:
-            return input.new_full((), float("nan") if input.is_floating_point() else -(2**63))
-        return nanmedian(input.reshape(-1), 0).values
-    dim = wrap_dim(dim, input.ndim, "nanmedian")
-    if input.ndim == 0:
-        return return_types.nanmedian(input.clone(), cresset.zeros_like(input, dtype=cresset.int64))
-    if input.size(dim) == 0:
-        raise IndexError(f"nanmedian: Expected reduction dim {dim} to have non-zero size.")
-    count = input.isnan().logical_not().sum(dim, keepdim=True)
-    middle = (count - 1).clamp_min(0) // 2
-    indices = input.detach().sort(dim).indices.gather(dim, middle)
-    values = input.gather(dim, indices)
-    if not keepdim:
-        values, indices = values.squeeze(dim), indices.squeeze(dim)
-    return return_types.nanmedian(values, indices)
-
-
 # --- moments ---
 
 

@@ -9,8 +9,9 @@
 namespace cresset {
 namespace {
 
-// The walk as three nested loops: over `sizes` (any rank), along the indexed dimension, and over an inner row in which only the
-// other dimensions move. Where the indexed dimension is itself the innermost in memory, the inner row has one element.
+// The walk as three nested loops: over `sizes` (any rank), along the indexed dimension, and over an inner row in which
+// only the other dimensions move. Where the indexed dimension is itself the innermost in memory, the inner row has one
+// element.
 struct Nest {
   Dims sizes, plain, indexed, index;
   int64_t outer = 1, along, plain_along, index_along;
@@ -42,7 +43,8 @@ struct Nest {
     }
     for (int64_t s : sizes) outer *= s;
   }
-  // Does the last of the other dimensions lie inside the indexed one? One element for all has no strides; then the order of the sizes decides.
+  // Does the last of the other dimensions lie inside the indexed one? One element for all has no strides; then the
+  // order of the sizes decides.
   bool lies_inside(const IndexedWalk& w, int64_t last) const {
     if (plain[last] != 0 || plain_along != 0) return plain[last] < plain_along;
     for (int64_t d = w.along + 1; d < w.sizes.size(); ++d)
@@ -64,7 +66,8 @@ struct Nest {
 };
 
 // Positions [begin, end) along the indexed dimension and [left, right) of the inner row, in the outer position o.
-void run_rows(const IndexedWalk& w, const Nest& n, RowLoop loop, int64_t o, int64_t begin, int64_t end, int64_t left, int64_t right) {
+void run_rows(const IndexedWalk& w, const Nest& n, RowLoop loop, int64_t o, int64_t begin, int64_t end, int64_t left,
+              int64_t right) {
   IndexedRow row = n.start_of(o);
   row.plain += begin * n.plain_along;
   row.index += begin * n.index_along;
@@ -97,10 +100,13 @@ void read_row(const IndexedWalk& w, const IndexedRow& r) {
   const int64_t* index = w.index + r.index;
   if (r.index_step == 0) {
     from += w.offset(*index);
-    if (r.plain_step == 1 && r.indexed_step == 1) std::memcpy(to, from, static_cast<size_t>(r.n) * sizeof(T));
-    else for (int64_t i = 0; i < r.n; ++i) to[i * r.plain_step] = from[i * r.indexed_step];
+    if (r.plain_step == 1 && r.indexed_step == 1)
+      std::memcpy(to, from, static_cast<size_t>(r.n) * sizeof(T));
+    else
+      for (int64_t i = 0; i < r.n; ++i) to[i * r.plain_step] = from[i * r.indexed_step];
   } else {
-    for (int64_t i = 0; i < r.n; ++i) to[i * r.plain_step] = from[i * r.indexed_step + w.offset(index[i * r.index_step])];
+    for (int64_t i = 0; i < r.n; ++i)
+      to[i * r.plain_step] = from[i * r.indexed_step + w.offset(index[i * r.index_step])];
   }
 }
 
@@ -111,10 +117,13 @@ void write_row(const IndexedWalk& w, const IndexedRow& r) {
   const int64_t* index = w.index + r.index;
   if (r.index_step == 0) {
     to += w.offset(*index);
-    if (r.plain_step == 1 && r.indexed_step == 1) std::memcpy(to, from, static_cast<size_t>(r.n) * sizeof(T));
-    else for (int64_t i = 0; i < r.n; ++i) to[i * r.indexed_step] = from[i * r.plain_step];
+    if (r.plain_step == 1 && r.indexed_step == 1)
+      std::memcpy(to, from, static_cast<size_t>(r.n) * sizeof(T));
+    else
+      for (int64_t i = 0; i < r.n; ++i) to[i * r.indexed_step] = from[i * r.plain_step];
   } else {
-    for (int64_t i = 0; i < r.n; ++i) to[i * r.indexed_step + w.offset(index[i * r.index_step])] = from[i * r.plain_step];
+    for (int64_t i = 0; i < r.n; ++i)
+      to[i * r.indexed_step + w.offset(index[i * r.index_step])] = from[i * r.plain_step];
   }
 }
 
@@ -137,13 +146,15 @@ void walk_writing(const IndexedWalk& w, RowLoop loop) {
   const Nest n(w);
   constexpr int64_t kPiece = 64;  // inner elements that stay together: a few cache lines
   const int64_t pieces = (n.inner + kPiece - 1) / kPiece;
-  parallel_for(n.outer * pieces, std::max<int64_t>(1, kParallelGrain / (n.along * std::min(n.inner, kPiece))), [&](int64_t begin, int64_t end) {
-    while (begin < end) {
-      const int64_t o = begin / pieces, first = begin % pieces, last = std::min(pieces, first + end - begin);
-      run_rows(w, n, loop, o, 0, n.along, first * kPiece, std::min(n.inner, last * kPiece));
-      begin += last - first;
-    }
-  });
+  parallel_for(n.outer * pieces, std::max<int64_t>(1, kParallelGrain / (n.along * std::min(n.inner, kPiece))),
+               [&](int64_t begin, int64_t end) {
+                 while (begin < end) {
+                   const int64_t o = begin / pieces, first = begin % pieces,
+                                 last = std::min(pieces, first + end - begin);
+                   run_rows(w, n, loop, o, 0, n.along, first * kPiece, std::min(n.inner, last * kPiece));
+                   begin += last - first;
+                 }
+               });
 }
 
 void read_indexed(const IndexedWalk& w, int64_t width) {
@@ -162,7 +173,9 @@ IndexedWalk walk_along(const char* who, const Tensor& indexed, int64_t dim, cons
   w.indexed = indexed.bytes();
   w.index = index.data<int64_t>();
   // A 0-d tensor stands for one with a single element along every dimension.
-  const auto strides = [&](const Tensor& t) { return t.dim() == w.sizes.size() ? t.strides() : Dims(w.sizes.size(), 0); };
+  const auto strides = [&](const Tensor& t) {
+    return t.dim() == w.sizes.size() ? t.strides() : Dims(w.sizes.size(), 0);
+  };
   w.plain_strides = strides(plain);
   w.indexed_strides = strides(indexed);
   w.index_strides = strides(index);
@@ -257,7 +270,8 @@ Dims shape_together(const char* who, const SmallVector<IndexItem, 3>& items) {
       if (have != more && have != 1 && more != 1) {
         std::string shapes;
         for (const IndexItem& i : items) shapes += join(shapes.empty() ? "" : ", ", list(i.index.sizes()));
-        fail(ErrorKind::index, who, ": shape mismatch: indexing tensors could not be broadcast together with shapes ", shapes);
+        fail(ErrorKind::index, who, ": shape mismatch: indexing tensors could not be broadcast together with shapes ",
+             shapes);
       }
       if (have == 1) have = more;
     }
@@ -307,7 +321,8 @@ AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<cons
   for (const Tensor& index : indices) {
     const bool mask = index.defined() && (index.dtype() == Dtype::b8 || index.dtype() == Dtype::u8);
     const int64_t covers = mask ? index.dim() : 1;
-    check_index(d + covers <= rank, who, ": too many indices for tensor of dimension ", rank, " (got ", indices.size(), ")");
+    check_index(d + covers <= rank, who, ": too many indices for tensor of dimension ", rank, " (got ", indices.size(),
+                ")");
     if (!index.defined()) {
       keep(d++);
       continue;
@@ -322,11 +337,15 @@ AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<cons
     }
     last = d + covers;
     if (mask) {
-      if (index.dtype() == Dtype::u8 && warn) warn(join(who, ": indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."));
+      if (index.dtype() == Dtype::u8 && warn)
+        warn(join(who, ": indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."));
       for (int64_t k = 0; k < covers; ++k)
-        check_index(index.size(k) == input.size(d + k), who, ": The shape of the mask ", list(index.sizes()), " at index ", k,
-                    " does not match the shape of the indexed tensor ", list(input.sizes()), " at index ", d + k);
-      check_implemented(!input.is_meta() && !index.is_meta(), who, ": the shape of the result depends on the elements of the mask, which a meta tensor does not have");
+        check_index(index.size(k) == input.size(d + k), who, ": The shape of the mask ", list(index.sizes()),
+                    " at index ", k, " does not match the shape of the indexed tensor ", list(input.sizes()),
+                    " at index ", d + k);
+      check_implemented(
+          !input.is_meta() && !index.is_meta(), who,
+          ": the shape of the result depends on the elements of the mask, which a meta tensor does not have");
       const DimsView strides(input.strides().data() + d, static_cast<size_t>(covers));
       items.push_back({places_of_mask(index, strides), 1, 0, kUnbounded, d});
     } else {

@@ -1,4 +1,5 @@
-// One walk for all that moves elements through indices: reading (gather, index_select, x[i]) and writing (scatter, index_add, x[i] = v).
+// One walk for all that moves elements through indices: reading (gather, index_select, x[i]) and writing (scatter,
+// index_add, x[i] = v).
 //
 // At each position p of `sizes` the element  plain[p · plain_strides]  meets the element
 // indexed[p · indexed_strides + index[p · index_strides] * scale].
@@ -39,8 +40,8 @@ struct IndexedRow {
 };
 using RowLoop = void (*)(const IndexedWalk&, const IndexedRow&);
 
-// Readers may be split anywhere among threads. Writers never along the indexed dimension, so that the order of the writes to an
-// element, and with it the result, does not depend on the number of threads.
+// Readers may be split anywhere among threads. Writers never along the indexed dimension, so that the order of the
+// writes to an element, and with it the result, does not depend on the number of threads.
 void walk_reading(const IndexedWalk& walk, RowLoop loop);
 void walk_writing(const IndexedWalk& walk, RowLoop loop);
 
@@ -48,18 +49,20 @@ void walk_writing(const IndexedWalk& walk, RowLoop loop);
 void read_indexed(const IndexedWalk& walk, int64_t width);
 void write_indexed(const IndexedWalk& walk, int64_t width);
 
-// The walk of gather, scatter and their kind: `index`, of the walk's sizes, names places along dimension `dim` of `indexed`.
+// The walk of gather, scatter and their kind: `index`, of the walk's sizes, names places along dimension `dim` of
+// `indexed`.
 IndexedWalk walk_along(const char* who, const Tensor& indexed, int64_t dim, const Tensor& index, const Tensor& plain);
-// The walk of index_select, index_add and their kind: the vector `index` names slices along `dim` of `indexed`; `plain` has as many.
+// The walk of index_select, index_add and their kind: the vector `index` names slices along `dim` of `indexed`; `plain`
+// has as many.
 IndexedWalk walk_slices(const char* who, const Tensor& indexed, int64_t dim, const Tensor& index, const Tensor& plain);
 
 // What x[i, :, j] means: the indices together are one list of places, which stands at `position` in the result.
 struct AdvancedIndex {
-  Dims result;                          // the shape of x[...]
-  int64_t position = 0;                 // the number of dimensions before the indices' own
-  Tensor index;                         // contiguous int64: places in units of `scale` elements
+  Dims result;           // the shape of x[...]
+  int64_t position = 0;  // the number of dimensions before the indices' own
+  Tensor index;          // contiguous int64: places in units of `scale` elements
   int64_t scale = 1, lowest = 0, bound = 0, dim = 0;
-  Dims sizes, strides;                  // of the dimensions that are not indexed, in the order of the result
+  Dims sizes, strides;  // of the dimensions that are not indexed, in the order of the result
 };
 AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<const Tensor> indices);
 // Where `mask` holds, as offsets into the memory of a tensor with these strides.

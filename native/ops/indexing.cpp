@@ -28,8 +28,10 @@ void infer_index_select(Call& c) {
   const Tensor input = c.tensor(0), index = c.tensor(2);
   const int64_t dim = wrap_dim(c.integer(1), input.dim());
   check_index(index.dim() <= 1, "index_select(): Index is supposed to be a vector, got shape ", list(index.sizes()));
-  check(is_index(index.dtype()), "index_select(): Expected dtype int32 or int64 for index, got ", name_of(index.dtype()));
-  check(input.dim() > 0 || index.numel() == 1, "index_select(): Index to scalar can have only 1 value, got ", index.numel(), " value(s)");
+  check(is_index(index.dtype()), "index_select(): Expected dtype int32 or int64 for index, got ",
+        name_of(index.dtype()));
+  check(input.dim() > 0 || index.numel() == 1, "index_select(): Index to scalar can have only 1 value, got ",
+        index.numel(), " value(s)");
   Dims sizes = input.sizes();
   if (input.dim() > 0) sizes[dim] = index.numel();
   c.promise(sizes, input.dtype(), input.device());
@@ -46,17 +48,20 @@ void infer_gather(Call& c) {
   const int64_t dim = wrap_dim(c.integer(1), input.dim());
   check(is_index(index.dtype()), "gather(): Expected dtype int32/int64 for index, got ", name_of(index.dtype()));
   if (index.numel() != 0) {
-    check(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(input.dim(), 1), "gather: Index tensor must have the same number of dimensions as input tensor; they have ",
-          index.dim(), " and ", input.dim());
+    check(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(input.dim(), 1),
+          "gather: Index tensor must have the same number of dimensions as input tensor; they have ", index.dim(),
+          " and ", input.dim());
     for (int64_t d = 0; d < std::min(index.dim(), input.dim()); ++d)
-      check(d == dim || index.size(d) <= input.size(d), "gather: Size does not match at dimension ", d, " expected index ", list(index.sizes()),
-            " to be no larger than self ", list(input.sizes()), " apart from dimension ", dim);
+      check(d == dim || index.size(d) <= input.size(d), "gather: Size does not match at dimension ", d,
+            " expected index ", list(index.sizes()), " to be no larger than self ", list(input.sizes()),
+            " apart from dimension ", dim);
   }
   c.promise(index.sizes(), input.dtype(), input.device());
 }
 void run_gather(Call& c) {
   const Tensor input = c.tensor(0), index = convert(c.tensor(2), Dtype::i64);
-  read_indexed(walk_along("gather", input, wrap_dim(c.integer(1), input.dim()), index, c.out()), size_of(input.dtype()));
+  read_indexed(walk_along("gather", input, wrap_dim(c.integer(1), input.dim()), index, c.out()),
+               size_of(input.dtype()));
 }
 
 // ---------------------------------------------------------------- in the flattened tensor
@@ -69,7 +74,8 @@ void infer_take(Call& c) {
 }
 void run_take(Call& c) {
   const Tensor input = contiguous(c.tensor(0)), index = contiguous(c.tensor(1));
-  const Tensor flat = view_of(input, {{input.numel()}}, {{1}}, input.offset()), list = view_of(index, {{index.numel()}}, {{1}}, index.offset());
+  const Tensor flat = view_of(input, {{input.numel()}}, {{1}}, input.offset()),
+               list = view_of(index, {{index.numel()}}, {{1}}, index.offset());
   IndexedWalk w = walk_slices("take", flat, 0, list, view_of(c.out(), {{index.numel()}}, {{1}}, c.out().offset()));
   w.lowest = -w.bound;
   w.phrase = "out of range: ";
@@ -79,7 +85,9 @@ void run_take(Call& c) {
 void run_masked_select(Call& c) {
   const Tensor input = c.tensor(0), mask = c.tensor(1);
   check(mask.dtype() == Dtype::b8, "masked_select: expected BoolTensor for mask, got ", name_of(mask.dtype()));
-  check_implemented(!input.is_meta() && !mask.is_meta(), "masked_select: the shape of the result depends on the elements of the mask, which a meta tensor does not have");
+  check_implemented(
+      !input.is_meta() && !mask.is_meta(),
+      "masked_select: the shape of the result depends on the elements of the mask, which a meta tensor does not have");
   const Dims sizes = broadcast("masked_select", input.sizes(), mask.sizes());
   const Tensor all = view_of(input, sizes, expanded_strides("masked_select", input, sizes), input.offset());
   const Tensor on = view_of(mask, sizes, expanded_strides("masked_select", mask, sizes), mask.offset());
@@ -93,7 +101,8 @@ void run_masked_select(Call& c) {
 
 // ---------------------------------------------------------------- nonzero
 
-// The coordinates of the elements that are not zero, as the rows of a matrix or, `by_dim`, as its columns one after the other.
+// The coordinates of the elements that are not zero, as the rows of a matrix or, `by_dim`, as its columns one after the
+// other.
 Tensor coordinates(const Tensor& input, bool by_dim) {
   const Tensor flags = contiguous(convert(input, Dtype::b8));
   const Tensor flat = view_of(flags, {{flags.numel()}}, {{1}}, flags.offset());
@@ -117,13 +126,15 @@ Tensor coordinates(const Tensor& input, bool by_dim) {
 
 void run_nonzero(Call& c) {
   const Tensor input = c.tensor(0);
-  check_implemented(!input.is_meta(), "nonzero: the shape of the result depends on the elements, which a meta tensor does not have");
+  check_implemented(!input.is_meta(),
+                    "nonzero: the shape of the result depends on the elements, which a meta tensor does not have");
   LongWork work(input.numel());
   c.give(coordinates(input, false));
 }
 void run_nonzero_numpy(Call& c) {
   Tensor input = c.tensor(0);
-  check_implemented(!input.is_meta(), "nonzero: the shape of the result depends on the elements, which a meta tensor does not have");
+  check_implemented(!input.is_meta(),
+                    "nonzero: the shape of the result depends on the elements, which a meta tensor does not have");
   if (input.dim() == 0) input = view_of(input, {{1}}, {{1}}, input.offset());
   const Tensor all = coordinates(input, true);
   const int64_t n = all.size(1);
@@ -135,7 +146,8 @@ void run_nonzero_numpy(Call& c) {
 void run_repeat_interleave(Call& c) {
   const Tensor repeats = c.tensor(0);
   check(repeats.dim() == 1, "repeat_interleave: only accept 1D vector as repeat, got ", repeats.dim(), " dims");
-  check(is_index(repeats.dtype()), "repeat_interleave: repeats has to be Long or Int tensor, got ", name_of(repeats.dtype()));
+  check(is_index(repeats.dtype()), "repeat_interleave: repeats has to be Long or Int tensor, got ",
+        name_of(repeats.dtype()));
   check_implemented(!repeats.is_meta() || c.has(1), "repeat_interleave: output_size is needed for a meta tensor");
   if (repeats.is_meta()) return c.give(empty({{c.integer(1)}}, repeats.dtype(), repeats.device()));
   const Tensor counts = contiguous(convert(repeats, Dtype::i64));
@@ -145,7 +157,9 @@ void run_repeat_interleave(Call& c) {
     check(count[i] >= 0, "repeat_interleave: repeats can not be negative, got ", count[i]);
     total += count[i];
   }
-  check(!c.has(1) || c.integer(1) == total, "repeat_interleave: allocated size does not match required size: output_size=", c.has(1) ? c.integer(1) : 0, ", need ", total);
+  check(!c.has(1) || c.integer(1) == total,
+        "repeat_interleave: allocated size does not match required size: output_size=", c.has(1) ? c.integer(1) : 0,
+        ", need ", total);
   const Tensor out = empty({{total}}, repeats.dtype());
   visit_width(size_of(repeats.dtype()), [&]<class T>() {
     if constexpr (!std::is_same_v<T, Bytes16>) {
@@ -161,8 +175,10 @@ void run_repeat_interleave(Call& c) {
 void infer_embedding(Call& c) {
   const Tensor weight = c.tensor(0), indices = c.tensor(1);
   check(weight.dim() == 2, "embedding: 'weight' must be 2-D, got shape ", list(weight.sizes()));
-  check(is_index(indices.dtype()), "embedding: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got ", name_of(indices.dtype()),
-        " instead (while checking arguments for embedding)");
+  check(is_index(indices.dtype()),
+        "embedding: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
+        "but got ",
+        name_of(indices.dtype()), " instead (while checking arguments for embedding)");
   Dims sizes = indices.sizes();
   sizes.push_back(weight.size(1));
   c.promise(sizes, weight.dtype(), weight.device());
@@ -170,19 +186,21 @@ void infer_embedding(Call& c) {
 void run_embedding(Call& c) {
   const Tensor weight = c.tensor(0), indices = contiguous(convert(c.tensor(1), Dtype::i64)), out = c.out();
   const int64_t n = indices.numel(), width = weight.size(1);
-  IndexedWalk w = walk_slices("embedding", weight, 0, view_of(indices, {{n}}, {{1}}, indices.offset()), view_of(out, {{n, width}}, {{width, 1}}, out.offset()));
+  IndexedWalk w = walk_slices("embedding", weight, 0, view_of(indices, {{n}}, {{1}}, indices.offset()),
+                              view_of(out, {{n, width}}, {{width, 1}}, out.offset()));
   w.phrase = "index out of range in self; ";
   read_indexed(w, size_of(weight.dtype()));
 }
 
-// The gradient of embedding's weight: the rows of grad, summed by index. The rows of `padding_idx` get none; with scale_grad_by_freq
-// each row counts by one over the number of times its index occurs.
+// The gradient of embedding's weight: the rows of grad, summed by index. The rows of `padding_idx` get none; with
+// scale_grad_by_freq each row counts by one over the number of times its index occurs.
 void infer_embedding_backward(Call& c) {
   const Tensor grad = c.tensor(0);
   c.promise({{c.integer(2), grad.size(-1)}}, grad.dtype(), grad.device());
 }
 template <class T>
-void add_rows(const Tensor& grad, const int64_t* index, int64_t n, const Tensor& out, int64_t padding, const int64_t* count) {
+void add_rows(const Tensor& grad, const int64_t* index, int64_t n, const Tensor& out, int64_t padding,
+              const int64_t* count) {
   using A = opmath<T>;
   const int64_t width = out.size(1), rows = out.size(0);
   // Halves are summed in float and rounded once.
@@ -191,21 +209,23 @@ void add_rows(const Tensor& grad, const int64_t* index, int64_t n, const Tensor&
   A* to = sums.data<A>();
   const T* from = grad.data<T>();
   constexpr int64_t kPiece = 64;
-  parallel_for((width + kPiece - 1) / kPiece, std::max<int64_t>(1, kParallelGrain / (n * kPiece + 1)), [&](int64_t begin, int64_t end) {
-    const int64_t left = begin * kPiece, right = std::min(width, end * kPiece);
-    for (int64_t i = 0; i < n; ++i) {
-      if (index[i] == padding) continue;
-      check_index(index[i] >= 0 && index[i] < rows, "embedding: index out of range in self; index ", index[i], " is out of bounds for dimension 0 with size ", rows);
-      A* row = to + index[i] * width;
-      const T* more = from + i * width;
-      if (count) {
-        const A scale = A(1) / static_cast<A>(count[index[i]]);
-        for (int64_t k = left; k < right; ++k) row[k] += static_cast<A>(more[k]) * scale;
-      } else {
-        for (int64_t k = left; k < right; ++k) row[k] += static_cast<A>(more[k]);
-      }
-    }
-  });
+  parallel_for((width + kPiece - 1) / kPiece, std::max<int64_t>(1, kParallelGrain / (n * kPiece + 1)),
+               [&](int64_t begin, int64_t end) {
+                 const int64_t left = begin * kPiece, right = std::min(width, end * kPiece);
+                 for (int64_t i = 0; i < n; ++i) {
+                   if (index[i] == padding) continue;
+                   check_index(index[i] >= 0 && index[i] < rows, "embedding: index out of range in self; index ",
+                               index[i], " is out of bounds for dimension 0 with size ", rows);
+                   A* row = to + index[i] * width;
+                   const T* more = from + i * width;
+                   if (count) {
+                     const A scale = A(1) / static_cast<A>(count[index[i]]);
+                     for (int64_t k = left; k < right; ++k) row[k] += static_cast<A>(more[k]) * scale;
+                   } else {
+                     for (int64_t k = left; k < right; ++k) row[k] += static_cast<A>(more[k]);
+                   }
+                 }
+               });
   if (!std::is_same_v<A, T>) copy_into(out, sums);
 }
 void run_embedding_backward(Call& c) {
@@ -218,23 +238,33 @@ void run_embedding_backward(Call& c) {
     for (int64_t i = 0; i < n; ++i)
       if (index[i] >= 0 && index[i] < rows) ++counts.data<int64_t>()[index[i]];
   }
-  visit_floating(grad.dtype(), "embedding_backward", [&]<class T>() { add_rows<T>(grad, index, n, out, c.integer(3), counts.defined() ? counts.data<int64_t>() : nullptr); });
+  visit_floating(grad.dtype(), "embedding_backward", [&]<class T>() {
+    add_rows<T>(grad, index, n, out, c.integer(3), counts.defined() ? counts.data<int64_t>() : nullptr);
+  });
 }
 
 }  // namespace
 
 void register_indexing(Registry& r) {
-  r.add("index(Tensor input, Tensor?[] indices) -> Tensor", nullptr, run_index, kFunctionOnly);
+  constexpr uint32_t kInternal =
+      kFunctionOnly | kMethodOnly;  // for other operators and derivatives, under no public name
+  r.add("index(Tensor input, Tensor?[] indices) -> Tensor", nullptr, run_index, kInternal);
   r.add("index_select(Tensor input, int dim, Tensor index) -> Tensor", infer_index_select, run_index_select);
   r.add("gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", infer_gather, run_gather);
   r.add("take(Tensor input, Tensor index) -> Tensor", infer_take, run_take);
   r.add("masked_select(Tensor input, Tensor mask) -> Tensor", nullptr, run_masked_select);
   r.add("nonzero(Tensor input) -> Tensor", nullptr, run_nonzero, kNotDifferentiable);
-  r.add("nonzero_numpy(Tensor input) -> Tensor[]", nullptr, run_nonzero_numpy, kNotDifferentiable | kFunctionOnly);
-  r.add("repeat_positions(Tensor repeats, *, int? output_size=None) -> Tensor", nullptr, run_repeat_interleave, kNotDifferentiable | kFunctionOnly);
-  r.add("embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", infer_embedding, run_embedding);
-  r.add("embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq) -> Tensor", infer_embedding_backward, run_embedding_backward,
-        kFunctionOnly);
+  r.add("nonzero_numpy(Tensor input) -> Tensor[]", nullptr, run_nonzero_numpy, kNotDifferentiable | kInternal);
+  r.add("repeat_positions(Tensor repeats, *, int? output_size=None) -> Tensor", nullptr, run_repeat_interleave,
+        kNotDifferentiable | kInternal);
+  r.add(
+      "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
+      "-> Tensor",
+      infer_embedding, run_embedding);
+  r.add(
+      "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, bool "
+      "scale_grad_by_freq) -> Tensor",
+      infer_embedding_backward, run_embedding_backward, kInternal);
 }
 
 }  // namespace cresset

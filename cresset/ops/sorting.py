@@ -1,0 +1,89 @@
+"""Sorting and selecting along a dimension: documentation and derivatives."""
+
+import cresset
+
+from .indexing import zeros_like_info
+from .registry import operator
+
+sort = operator("sort", """The elements along `dim` in increasing (or decreasing) order, and their indices.
+
+    A nan counts as larger than any other number. Equal elements keep their order, whether or not `stable` is asked for.
+
+    >>> values, indices = cresset.sort(cresset.tensor([30, 10, 20]))
+    >>> values, indices
+    (tensor([10, 20, 30]), tensor([1, 2, 0]))
+    """)  # fmt: skip
+
+topk = operator("topk", """The `k` largest (or smallest) elements along `dim`, and their indices.
+
+    Args:
+        largest: False: the smallest.
+        sorted: whether the result has to be in order.
+
+    >>> values, indices = cresset.topk(cresset.tensor([10, 30, 20]), 2)
+    >>> values, indices
+    (tensor([30, 20]), tensor([1, 2]))
+    """)  # fmt: skip
+
+
+@sort.derivative
+@topk.derivative
+def _(grad, input_info, dim, indices):
+    yield lambda: zeros_like_info(input_info, grad).scatter(dim, indices, grad)
+
+
+kthvalue = operator("kthvalue", """The `k`-th smallest element along `dim`, and its index; k counts from 1.
+
+    >>> values, indices = cresset.kthvalue(cresset.tensor([30, 10, 20]), 2)
+    >>> values, indices
+    (tensor(20), tensor(2))
+    """)  # fmt: skip
+
+median = operator("median", """The median of all elements, or the medians along `dim` and their indices.
+
+    Of an even number of elements it is the lower of the two middle ones. A nan makes the median nan.
+
+    >>> cresset.median(cresset.tensor([4.0, 1.0, 3.0, 2.0]))
+    tensor(2.)
+    """)  # fmt: skip
+median_dim = operator("median.dim")
+
+nanmedian = operator("nanmedian", """The median of the elements that are not nan; see `median`.
+
+    >>> cresset.nanmedian(cresset.tensor([3.0, float("nan"), 1.0, 2.0]))
+    tensor(2.)
+    """)  # fmt: skip
+nanmedian_dim = operator("nanmedian.dim")
+
+mode = operator("mode", """The most frequent element along `dim`, and an index of it; the smallest, if there are several.
+
+    >>> values, indices = cresset.mode(cresset.tensor([2, 1, 2]))
+    >>> values, indices
+    (tensor(2), tensor(2))
+    """)  # fmt: skip
+
+
+@kthvalue.derivative
+@median_dim.derivative
+@nanmedian_dim.derivative
+@mode.derivative
+def _(grad, input_info, dim, keepdim, indices):
+    def back():
+        whole = keepdim or not input_info.shape
+        at, amount = (indices, grad) if whole else (indices.unsqueeze(dim), grad.unsqueeze(dim))
+        return zeros_like_info(input_info, grad).scatter(dim, at, amount)
+
+    yield back
+
+
+@median.derivative
+@nanmedian.derivative
+def _(grad, input, output):
+    # The gradient is shared evenly by the elements that are equal to the median.
+    def back():
+        equal = input == output
+        if input.is_floating_point():
+            equal = equal | (input.isnan() & output.isnan())
+        return cresset.where(equal, grad / equal.sum(), 0)
+
+    yield back
