@@ -86,6 +86,32 @@ CRESSET_INLINE typename Op::Value fold_run(const Op& op, const T* x, int64_t n) 
   return op.combine(op.combine(lanes[0], lanes[2]), op.combine(lanes[1], lanes[3]));
 }
 
+#define CRESSET_TERM __attribute__((always_inline))
+// The sum of term(i) for i below n, by lanes; long sums are put together in double. The term is a lambda marked CRESSET_TERM.
+template <class T, class Term>
+CRESSET_INLINE double sum_of_terms(int64_t n, const Term& term) {
+  double total = 0;
+  int64_t i = 0;
+  if (n >= 16) {
+    alignas(64) T lanes[kFoldLanes];
+    while (i < n) {
+      const int64_t end = n - i < kFoldChunk ? n : i + kFoldChunk;
+      for (int64_t c = 0; c < kFoldLanes; ++c) lanes[c] = 0;
+      for (; i + kFoldLanes <= end; i += kFoldLanes)
+        for (int64_t c = 0; c < kFoldLanes; ++c) lanes[c] += term(i + c);
+      for (int64_t c = 0; i + c < end; ++c) lanes[c] += term(i + c);
+      i = end;
+      for (int64_t c = 0; c < 32; ++c) lanes[c] += lanes[c + 32];
+      for (int64_t c = 0; c < 16; ++c) lanes[c] += lanes[c + 16];
+      for (int64_t c = 0; c < 8; ++c) lanes[c] += lanes[c + 8];
+      total += static_cast<double>((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + static_cast<double>((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+    }
+    return total;
+  }
+  for (; i < n; ++i) total += static_cast<double>(term(i));
+  return total;
+}
+
 // ---- a Fold from a struct
 //
 // The struct K of a kernel has: Element, Accumulator; ordered; run(x, n, first) -> Accumulator;

@@ -410,6 +410,12 @@ void run_norm(Call& c) {
 
 }  // namespace
 
+void variance_and_mean(const Tensor& t, uint64_t reduced, double correction, const Tensor& variance, const Tensor& mean) {
+  const Tensor outs[] = {variance, mean};
+  if (t.dtype() == Dtype::f64) run_fold(t, reduced, make_fold(VarianceAndMean<double>{{correction, false}}), outs);
+  else run_fold(t, reduced, make_fold(VarianceAndMean<float>{{correction, false}}), outs);
+}
+
 void register_moments(Registry& r) {
   r.add("logsumexp(Tensor input, int[1] dim, bool keepdim=False) -> Tensor", infer_logsumexp, run_logsumexp);
   add_spread<false, false>(r, "var", 0);

@@ -12,22 +12,6 @@ struct AddNumbers : Add<T> {
   CRESSET_INLINE T map(T x) { return x == x ? x : T(0); }
 };
 
-template <class T>
-struct Multiply {
-  using Value = T;
-  CRESSET_INLINE T identity() { return T(1); }
-  CRESSET_INLINE T map(T x) { return x; }
-  CRESSET_INLINE T combine(T a, T b) {
-    if constexpr (std::is_same_v<T, int64_t>) return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-    else if constexpr (is_complex_type<T>) return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
-    else return a * b;
-  }
-  template <class A>
-  CRESSET_INLINE A merge(const A& a, const A& b) {
-    return combine(a, b);
-  }
-};
-
 struct Or {
   using Value = uint8_t;
   CRESSET_INLINE uint8_t identity() { return 0; }

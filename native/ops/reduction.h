@@ -36,6 +36,22 @@ struct Add {
   }
 };
 
+template <class T>
+struct Multiply {
+  using Value = T;
+  CRESSET_INLINE T identity() { return T(1); }
+  CRESSET_INLINE T map(T x) { return x; }
+  CRESSET_INLINE T combine(T a, T b) {
+    if constexpr (std::is_same_v<T, int64_t>) return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else if constexpr (is_complex_type<T>) return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+    else return a * b;
+  }
+  template <class A>
+  CRESSET_INLINE A merge(const A& a, const A& b) {
+    return combine(a, b);
+  }
+};
+
 // The largest or the smallest; nan wins.
 template <class T, bool kLargest>
 struct Extreme {
@@ -112,6 +128,17 @@ inline void promise_reduced(Call& c, const Tensor& t, uint64_t reduced, bool kee
   c.promise(std::move(info));
 }
 
+// A tensor seen as [outer][n][inner], where n is one of its dimensions.
+struct AlongDim {
+  int64_t outer = 1, n = 1, inner = 1;
+};
+inline AlongDim along(const Tensor& t, int64_t dim) {
+  AlongDim a;
+  dim = wrap_dim(dim, t.dim());
+  for (int64_t d = 0; d < t.dim(); ++d) (d < dim ? a.outer : d == dim ? a.n : a.inner) *= t.size(d);
+  return a;
+}
+
 inline const char* legacy_name(Dtype d) { return facts(d).legacy; }
 
 // What sums of a dtype are computed in: float for the halves, int64 for all integers and bool.
@@ -132,5 +159,8 @@ template <class F>
 void fold_into(const Call& c, const Tensor& t, uint64_t reduced, const F& f) {
   run_fold(t, reduced, make_fold(f), {c.outputs.data(), static_cast<size_t>(c.outputs.size())});
 }
+
+// Of a real tensor, over the dims whose bit is set; sums of squares are divided by n - correction.
+void variance_and_mean(const Tensor& t, uint64_t reduced, double correction, const Tensor& variance, const Tensor& mean);
 
 }  // namespace cresset

@@ -1,0 +1,183 @@
+// softmax and log_softmax along one dimension, and their gradients, each as one fused pass over rows that stay in the cache.
+//
+// The tensor is seen as [outer][n][inner]. Along the last dimension a row is contiguous; along another, `inner` rows run side by side.
+// The halves are computed in float.
+#include "base/parallel.h"
+#include "base/vector_math.h"
+#include "ops/reduction.h"
+
+namespace cresset {
+namespace {
+
+constexpr int64_t kSideBySide = 256;
+
+// ---------------------------------------------------------------- forward
+
+template <class T, bool kLog>
+struct SoftmaxRows {
+  template <class Fma>
+  CRESSET_INLINE void run(const T* x, T* y, int64_t rows, int64_t n) {
+    for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+      const T largest = fold_run(Extreme<T, true>(), x, n);
+      if constexpr (kLog) {
+        const double sum = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return math::exp(x[i] - largest); });
+        const T log_sum = static_cast<T>(math::log(sum));
+        for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - largest) - log_sum;
+      } else {
+        const double sum = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return y[i] = math::exp(x[i] - largest); });
+        const T scale = static_cast<T>(1 / sum);
+        for (int64_t i = 0; i < n; ++i) y[i] *= scale;
+      }
+    }
+  }
+};
+
+template <class T, bool kLog>
+struct SoftmaxColumns {
+  template <class Fma>
+  CRESSET_INLINE void run(const T* x, T* y, int64_t n, int64_t step, int64_t count) {
+    alignas(64) T largest[kSideBySide], sums[kSideBySide];
+    fold_columns(Extreme<T, true>(), x, step, n, count, largest);
+    for (int64_t c = 0; c < count; ++c) sums[c] = 0;
+    for (int64_t r = 0; r < n; ++r) {
+      const T* __restrict from = x + r * step;
+      T* __restrict to = y + r * step;
+      for (int64_t c = 0; c < count; ++c) {
+        const T e = math::exp(from[c] - largest[c]);
+        sums[c] += e;
+        if constexpr (!kLog) to[c] = e;
+      }
+    }
+    for (int64_t c = 0; c < count; ++c) sums[c] = kLog ? math::log(sums[c]) : 1 / sums[c];
+    for (int64_t r = 0; r < n; ++r) {
+      const T* __restrict from = x + r * step;
+      T* __restrict to = y + r * step;
+      for (int64_t c = 0; c < count; ++c) to[c] = kLog ? (from[c] - largest[c]) - sums[c] : to[c] * sums[c];
+    }
+  }
+};
+
+// ---------------------------------------------------------------- gradients
+
+template <class T, bool kLog>
+struct GradientRows {
+  template <class Fma>
+  CRESSET_INLINE void run(const T* g, const T* y, T* out, int64_t rows, int64_t n) {
+    for (int64_t r = 0; r < rows; ++r, g += n, y += n, out += n) {
+      if constexpr (kLog) {
+        const T sum = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i]; }));
+        for (int64_t i = 0; i < n; ++i) out[i] = g[i] - math::exp(y[i]) * sum;
+      } else {
+        const T sum = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * y[i]; }));
+        for (int64_t i = 0; i < n; ++i) out[i] = (g[i] - sum) * y[i];
+      }
+    }
+  }
+};
+
+template <class T, bool kLog>
+struct GradientColumns {
+  template <class Fma>
+  CRESSET_INLINE void run(const T* g, const T* y, T* out, int64_t n, int64_t step, int64_t count) {
+    alignas(64) T sums[kSideBySide];
+    for (int64_t c = 0; c < count; ++c) sums[c] = 0;
+    for (int64_t r = 0; r < n; ++r)
+      for (int64_t c = 0; c < count; ++c) sums[c] += kLog ? g[r * step + c] : g[r * step + c] * y[r * step + c];
+    for (int64_t r = 0; r < n; ++r) {
+      const T *__restrict a = g + r * step, *__restrict b = y + r * step;
+      T* __restrict to = out + r * step;
+      for (int64_t c = 0; c < count; ++c) to[c] = kLog ? a[c] - math::exp(b[c]) * sums[c] : (a[c] - sums[c]) * b[c];
+    }
+  }
+};
+
+// ---------------------------------------------------------------- driving
+
+// rows(first row, how many) along the last dimension, columns(offset, how many) along another.
+template <class Rows, class Columns>
+void for_each_part(const AlongDim& l, Rows&& rows, Columns&& columns) {
+  if (l.inner == 1) {
+    parallel_for(l.outer, std::max<int64_t>(1, kParallelGrain / 4 / std::max<int64_t>(l.n, 1)), [&](int64_t begin, int64_t end) { rows(begin, end - begin); });
+    return;
+  }
+  const int64_t blocks = (l.inner + kSideBySide - 1) / kSideBySide;
+  const int64_t work = std::max<int64_t>(1, l.n * std::min(l.inner, kSideBySide));
+  parallel_for(l.outer * blocks, std::max<int64_t>(1, kParallelGrain / 4 / work), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t column = i % blocks * kSideBySide;
+      columns(i / blocks * l.n * l.inner + column, std::min(kSideBySide, l.inner - column));
+    }
+  });
+}
+
+template <class F>
+void visit_computed(Dtype d, const char* who, F&& f) {
+  check_implemented(is_floating(d) && size_of(d) > 1, '"', who, "\" not implemented for '", legacy_name(d), "'");
+  if (d == Dtype::f64) f.template operator()<double>();
+  else f.template operator()<float>();
+}
+template <class T>
+Tensor ready(const Tensor& t) {
+  return contiguous(convert(t, dtype_of<T>));
+}
+
+template <bool kLog>
+void run_softmax(Call& c) {
+  const Tensor out = c.out();
+  if (out.numel() == 0) return;
+  visit_computed(out.dtype(), kLog ? "log_softmax" : "softmax", [&]<class T>() {
+    const Tensor x = ready<T>(c.tensor(0)), y = out.dtype() == dtype_of<T> ? out : empty(out.sizes(), dtype_of<T>);
+    const AlongDim l = along(x, c.integer(1));
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    for_each_part(
+        l, [&](int64_t row, int64_t rows) { run_vectorised<SoftmaxRows<T, kLog>>(from + row * l.n, to + row * l.n, rows, l.n); },
+        [&](int64_t at, int64_t count) { run_vectorised<SoftmaxColumns<T, kLog>>(from + at, to + at, l.n, l.inner, count); });
+    if (y.get() != out.get()) copy_into(out, y);
+  });
+}
+template <bool kLog>
+void infer_softmax(Call& c) {
+  const Tensor t = c.tensor(0);
+  wrap_dim(c.integer(1), t.dim());
+  const Dtype dtype = c.dtype_or(2, t.dtype());
+  check_implemented(is_floating(dtype) && size_of(dtype) > 1, kLog ? "\"log_softmax_lastdim_kernel_impl\"" : "\"softmax_lastdim_kernel_impl\"",
+                    " not implemented for '", legacy_name(dtype), "'");
+  c.promise(t.sizes(), dtype, t.device());
+}
+
+template <bool kLog>
+void run_gradient(Call& c) {
+  const Tensor out = c.out();
+  if (out.numel() == 0) return;
+  visit_computed(c.tensor(1).dtype(), kLog ? "log_softmax_backward" : "softmax_backward", [&]<class T>() {
+    const Tensor g = ready<T>(c.tensor(0)), y = ready<T>(c.tensor(1)), result = out.dtype() == dtype_of<T> ? out : empty(out.sizes(), dtype_of<T>);
+    const AlongDim l = along(y, c.integer(2));
+    const T *a = g.data<T>(), *b = y.data<T>();
+    T* to = result.data<T>();
+    for_each_part(
+        l, [&](int64_t row, int64_t rows) { run_vectorised<GradientRows<T, kLog>>(a + row * l.n, b + row * l.n, to + row * l.n, rows, l.n); },
+        [&](int64_t at, int64_t count) { run_vectorised<GradientColumns<T, kLog>>(a + at, b + at, to + at, l.n, l.inner, count); });
+    if (result.get() != out.get()) copy_into(out, result);
+  });
+}
+void infer_gradient(Call& c) {
+  const Tensor y = c.tensor(1);
+  wrap_dim(c.integer(2), y.dim());
+  check(c.tensor(0).sizes() == y.sizes(), c.op.name(), ": the gradient has shape ", list(c.tensor(0).sizes()), ", the output ", list(y.sizes()));
+  c.promise(y.sizes(), c.dtype_or(3, y.dtype()), y.device());
+}
+
+}  // namespace
+
+void register_normalization(Registry& r);  // normalization.cpp
+
+void register_softmax(Registry& r) {
+  r.add("softmax(Tensor input, int dim, ScalarType? dtype=None) -> Tensor", infer_softmax<false>, run_softmax<false>);
+  r.add("log_softmax(Tensor input, int dim, ScalarType? dtype=None) -> Tensor", infer_softmax<true>, run_softmax<true>);
+  r.add("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType? input_dtype=None) -> Tensor", infer_gradient, run_gradient<false>, kFunctionOnly);
+  r.add("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType? input_dtype=None) -> Tensor", infer_gradient, run_gradient<true>, kFunctionOnly);
+  register_normalization(r);
+}
+
+}  // namespace cresset
