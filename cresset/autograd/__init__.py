@@ -1,5 +1,7 @@
 """Differentiation: running recorded operations backward (and forward), and looking into what was recorded."""
 
+import os
+
 from cresset import _native
 
 from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph, variable
@@ -35,6 +37,10 @@ __all__ = [
     "set_multithreading_enabled",
     "variable",
 ]
+
+# What the core calls, and the folder whose frames are not the user's when it tells where something happened.
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_native.set_python_hooks(anomaly_mode.note, anomaly_mode.explain, forward_ad.propagate, PACKAGE)
 
 _native.Tensor.backward = tensor_backward
 _native.Tensor.register_hook = register_hook

@@ -1,6 +1,5 @@
 """Finding where a wrong gradient comes from: each node remembers the call that made it, and nan gradients raise."""
 
-import traceback
 import warnings
 
 from cresset import _native
@@ -58,6 +57,8 @@ def switch(mode, check_nan):
 
 
 def note(node):
+    import traceback
+
     node.metadata["traceback_"] = "".join(traceback.format_stack()[:-1])
 
 

@@ -6,7 +6,7 @@
 
 There is one level at a time. Note [Pushing tangents]: when an argument of an operator has a tangent, the core calls `propagate` with
 the arguments and the results. A pointwise operator's formula gives the slopes; a view of the primal is a view of the tangent; any
-other operator f is linear-algebra's trick: its vjp u -> J'u is linear in u, so that differentiating it by u gives J. All of this is
+other operator's vjp u -> J'u is linear in u, so that differentiating it by u gives J. All of this is
 made of recorded operations on the primals, so that tangents can themselves be differentiated backward.
 """
 
@@ -14,7 +14,7 @@ import contextlib
 import functools
 import math
 import weakref
-from typing import NamedTuple
+from collections import namedtuple
 
 import cresset
 from cresset import _native
@@ -24,11 +24,10 @@ from cresset.ops.pointwise import definitions
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
 
-class UnpackedDualTensor(NamedTuple):
-    """The two parts of a dual tensor."""
+class UnpackedDualTensor(namedtuple("UnpackedDualTensor", "primal tangent")):
+    """The two parts of a dual tensor; the tangent may be None."""
 
-    primal: Tensor
-    tangent: Tensor | None
+    __slots__ = ()
 
 
 class Level:

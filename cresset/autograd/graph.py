@@ -3,8 +3,8 @@
 import contextlib
 import threading
 import weakref
+from collections import namedtuple
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import cresset
 from cresset import _native
@@ -28,12 +28,13 @@ __all__ = [
 # ---- edges and versions
 
 
-class GradientEdge(NamedTuple):
-    """Where a gradient flows: a node and the number of its result. It can stand for the tensor in `backward` and `grad`."""
+class GradientEdge(namedtuple("GradientEdge", "node output_nr ownership_token", defaults=(None,))):
+    """Where a gradient flows: a node and the number of its result. It can stand for the tensor in `backward` and `grad`.
 
-    node: Node
-    output_nr: int
-    ownership_token: object = None  # what keeps the node alive
+    `ownership_token` is what keeps the node alive.
+    """
+
+    __slots__ = ()
 
 
 def get_gradient_edge(tensor):

@@ -1,6 +1,7 @@
 #include "autograd/engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 namespace cresset {
@@ -72,7 +73,18 @@ void check_nan(const Node& node, const Grads& out) {
 
 class BackwardRun {
  public:
-  explicit BackwardRun(const BackwardRequest& request) : request_(request), captured_(request.wanted.size()) {}
+  explicit BackwardRun(const BackwardRequest& request) : request_(request), captured_(request.wanted.size()), around_(current) { current = this; }
+  ~BackwardRun() { current = around_; }
+  BackwardRun(const BackwardRun&) = delete;
+
+  static thread_local BackwardRun* current;
+  const int64_t number = next_number++;
+  std::vector<std::function<void()>> at_end;
+  bool is_partial() const { return !request_.wanted.empty(); }
+  bool will_run(const Node* node) {
+    const int32_t k = tasks_.find(node);
+    return k >= 0 && (tasks_[k].needed || tasks_[k].wanted_at >= 0);
+  }
 
   std::vector<Tensor> go() {
     discover();
@@ -91,6 +103,7 @@ class BackwardRun {
       ready_.pop_back();
       serve(k);
     }
+    for (size_t i = 0; i < at_end.size(); ++i) at_end[i]();  // a step may add further ones
     return std::move(captured_);
   }
 
@@ -180,7 +193,7 @@ class BackwardRun {
     RefPtr<Node> keep(&node);
     Grads grads = std::move(tasks_[k].grads);
     grads.resize(std::max<int64_t>(grads.size(), node.results.size()));
-    if (node.hooks) run_result_hooks(node, grads);
+    if (node.hooks && (tasks_[k].needed || tasks_[k].wanted_at >= 0)) run_result_hooks(node, grads);
     const bool leaf_not_run = node.is_accumulate() && !tasks_[k].needed;
     if (tasks_[k].wanted_at >= 0) {
       if (leaf_not_run && grads[0].defined()) run_leaf_hooks(static_cast<AccumulateGrad&>(node), grads);
@@ -243,6 +256,7 @@ class BackwardRun {
   void run_leaf_hooks(AccumulateGrad& leaf, Grads& grads) {
     AutogradState* state = state_of(leaf.variable.get());
     if (!state) return;
+    GradModeGuard mode(request_.create_graph);
     for (auto& hook : std::vector(state->leaf_hooks))
       if (Tensor changed = hook->call(grads[0]); changed.defined()) grads[0] = changed;
   }
@@ -253,7 +267,11 @@ class BackwardRun {
   std::vector<int32_t> next_wanted_;
   std::vector<Ready> ready_;
   std::vector<Tensor> captured_;
+  BackwardRun* around_;  // the run in whose backward this one was started
+  static std::atomic<int64_t> next_number;
 };
+thread_local BackwardRun* BackwardRun::current = nullptr;
+std::atomic<int64_t> BackwardRun::next_number = 0;
 
 }  // namespace
 
@@ -290,6 +308,14 @@ Tensor fit(const char* who, const Tensor& grad, const ResultInfo& to) {
     }
   }
   return g;
+}
+
+int64_t current_backward() { return BackwardRun::current ? BackwardRun::current->number : -1; }
+bool backward_is_partial() { return BackwardRun::current && BackwardRun::current->is_partial(); }
+bool will_run(const Node* node) { return BackwardRun::current && BackwardRun::current->will_run(node); }
+void after_backward(std::function<void()> step) {
+  check(BackwardRun::current, "Final callbacks can only be installed during backward pass.");
+  BackwardRun::current->at_end.push_back(std::move(step));
 }
 
 std::vector<Tensor> run_backward(const BackwardRequest& request) { return BackwardRun(request).go(); }

@@ -59,7 +59,7 @@ class CopySlices : public Node {
     edges.push_back(gradient_edge(base));
     for (int64_t i = 1; i < change_->edges.size(); ++i) edges.push_back(change_->edges[i]);
   }
-  const char* name() const override { return "CopySlices"; }
+  const char* name() const override { return "torch::autograd::CopySlices"; }
   void backward(Grads& grads, Grads& out) override {
     check(change_, "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Specify retain_graph=True if you need to.");
     Tensor whole = fresh_base(base_, grads[0], false);
@@ -192,7 +192,7 @@ void set_requires_grad(const Tensor& t, bool on) {
 
 void check_inplace(const char* who, const Tensor& t, bool record) {
   check(!t.storage()->read_only || t.numel() == 0, who, ": the tensor's memory is read-only; clone it first");
-  check(!t->inference || modes.inference || !modes.grad_enabled || !record, "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace update.");
+  check(!t->inference || modes.inference, "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace update.");
   if (!modes.grad_enabled) return;
   if (t->base) {
     const Tensor base(t->base);

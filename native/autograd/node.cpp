@@ -45,21 +45,28 @@ void Node::last_reference_gone() {
 
 SavedTensor::SavedTensor(const Tensor& t, bool is_output, uint32_t output_index)
     : version_(t.version()), output_index_(output_index), is_output_(is_output) {
+  check(!t->inference || t->wrapped_number,
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. "
+        "To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
   if (packs_saved_tensors && !t->wrapped_number) {
-    packed_ = python_steps.pack(is_output ? detach(t) : t);
-    if (packed_) return;
+    packed_ = python_steps.pack(detach(t));
+    if (packed_) {
+      if (!is_output && t->requires_grad) packed_->edge = gradient_edge(t);
+      return;
+    }
   }
   tensor_ = is_output ? detach(t) : t;
 }
 
 Tensor SavedTensor::unpack(const Node& owner) const {
   if (packed_) {
+    const Edge edge = is_output_ ? Edge{RefPtr<Node>(const_cast<Node*>(&owner)), output_index_} : packed_->edge;
     Tensor t = packed_->unpack();
-    if (is_output_ && !t->requires_grad && modes.grad_enabled) {
+    if (edge.node && is_differentiable(t.dtype())) {
       t = detach(t);
       AutogradState& state = state_for_writing(t.get());
-      state.grad_fn = RefPtr<Node>(const_cast<Node*>(&owner));
-      state.output_index = output_index_;
+      state.grad_fn = edge.node;
+      state.output_index = edge.index;
       t->requires_grad = true;
     }
     return t;

@@ -19,11 +19,13 @@ using Grads = SmallVector<Tensor, 2>;
 class TensorHook : public RefCounted {
  public:
   virtual Tensor call(const Tensor& grad) = 0;
+  virtual void* object() const { return nullptr; }  // the Python object it holds, for the garbage collector
 };
 class NodeHook : public RefCounted {
  public:
   virtual void before(Grads& grad_outputs) { (void)grad_outputs; }
   virtual void after(Grads& grad_inputs, const Grads& grad_outputs) { (void)grad_inputs, (void)grad_outputs; }
+  virtual void* object() const { return nullptr; }
 };
 
 // A tensor that may be gone.
@@ -82,6 +84,7 @@ class Node : public RefCounted {
 class PackedTensor : public RefCounted {  // saved_tensors_hooks
  public:
   virtual Tensor unpack() = 0;
+  Edge edge;  // of the tensor that was packed: hooks see it without history, backward gets it with its own
 };
 
 class SavedTensor {

@@ -120,10 +120,6 @@ void record(Call& c) {
   bool any_result = false;
   for (const Tensor& t : c.outputs) any_result |= t.defined() && is_differentiable(t.dtype());
   if (!any_result) return;
-  for (int i = 0; i < static_cast<int>(c.op.signature.parameters.size()); ++i)
-    check(c.args[i].kind != Kind::tensor || !c.args[i].tensor_->inference || modes.inference || c.args[i].tensor_->wrapped_number,
-          "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. "
-          "To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
   auto* node = new OperatorNode(op);
   RefPtr<Node> holder(node);
   add_edges(c, *node);
@@ -158,8 +154,10 @@ void after_view(Call& c) {
 
 void forward_mode(Call& c) { python_steps.forward_mode(c); }
 
+void renew_view(const TensorImpl& view) { grad_fn(Tensor(const_cast<TensorImpl*>(&view))); }
+
 }  // namespace
 
-void install_autograd() { autograd_steps = {before_write, save_before, record, after_view, forward_mode}; }
+void install_autograd() { autograd_steps = {before_write, save_before, record, after_view, forward_mode, renew_view}; }
 
 }  // namespace cresset

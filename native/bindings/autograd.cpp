@@ -7,6 +7,13 @@ namespace {
 
 // ---------------------------------------------------------------- backward
 
+// A tensor's edge, or a GradientEdge: (node, index, ...).
+Edge edge_of(PyObject* o) {
+  if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2) return {unwrap_node(PyTuple_GET_ITEM(o, 0)), static_cast<uint32_t>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(o, 1)))};
+  check_type(is_tensor(o), "expected a Tensor or a GradientEdge, got ", Py_TYPE(o)->tp_name);
+  return gradient_edge(unwrap(o));
+}
+
 // run_backward(tensors, grads, keep_graph, create_graph, inputs or None, accumulate)
 PyObject* run_backward_py(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -18,10 +25,10 @@ PyObject* run_backward_py(PyObject*, PyObject* args) {
     request.create_graph = create;
     request.accumulate = accumulate;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i) {
-      const Tensor t = unwrap(PyTuple_GET_ITEM(tensors, i));
-      Edge edge = gradient_edge(t);
+      Edge edge = edge_of(PyTuple_GET_ITEM(tensors, i));
       check(edge.node, "element ", i, " of tensors does not require grad and does not have a grad_fn");
       request.roots.push_back(edge);
+      check_type(is_tensor(PyTuple_GET_ITEM(grads, i)), "gradients can be either Tensors or None, but got ", Py_TYPE(PyTuple_GET_ITEM(grads, i))->tp_name);
       request.root_grads.push_back(unwrap(PyTuple_GET_ITEM(grads, i)));
     }
     if (inputs == Py_None) {
@@ -30,13 +37,7 @@ PyObject* run_backward_py(PyObject*, PyObject* args) {
     }
     const Py_ssize_t n = PyTuple_GET_SIZE(inputs);
     for (Py_ssize_t i = 0; i < n; ++i) {
-      PyObject* o = PyTuple_GET_ITEM(inputs, i);
-      if (PyTuple_Check(o)) {  // (node, index): a GradientEdge
-        request.wanted.push_back({unwrap_node(PyTuple_GET_ITEM(o, 0)), static_cast<uint32_t>(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(o, 1)))});
-        continue;
-      }
-      const Tensor t = unwrap(o);
-      Edge edge = gradient_edge(t);
+      Edge edge = edge_of(PyTuple_GET_ITEM(inputs, i));
       check(edge.node, "One of the differentiated Tensors does not require grad");
       request.wanted.push_back(edge);
     }
@@ -69,6 +70,7 @@ class DictHook : public TensorHook {  // calls every value of a dict; handles re
  public:
   explicit DictHook(PyObject* dict) : dict_(Py_NewRef(dict)) {}
   ~DictHook() override { Py_DECREF(dict_); }
+  void* object() const override { return dict_; }
   Tensor call(const Tensor& grad) override {
     Ref values(require(PyDict_Values(dict_)));
     Tensor now = grad;
@@ -84,7 +86,7 @@ class DictHook : public TensorHook {  // calls every value of a dict; handles re
     return now.get() == grad.get() ? Tensor() : now;
   }
 
- private:
+ protected:
   PyObject* dict_;
 };
 
@@ -119,6 +121,14 @@ PyObject* add_post_accumulate_hooks(PyObject*, PyObject* args) {
     class Post : public DictHook {
      public:
       using DictHook::DictHook;
+      Tensor call(const Tensor& leaf) override {
+        Ref values(require(PyDict_Values(dict_)));
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
+          Ref result(require(PyObject_CallFunctionObjArgs(PyList_GET_ITEM(values.get(), i), Ref(wrap(leaf)).get(), nullptr)));
+          check(result.get() == Py_None, "Tensor post accumulate grad hooks should return None.");
+        }
+        return {};
+      }
     };
     state_for_writing(t.get()).post_accumulate.push_back(RefPtr<TensorHook>(new Post(dict)));
     Py_RETURN_NONE;
@@ -288,7 +298,7 @@ PyObject* wrap_value(const Value& v, const Call& c, int i) {
   }
 }
 
-// forward_function(name, overload, {argument: value}, outputs)
+// forward_function(name, overload, {argument: value}, outputs, the first argument before an in-place call)
 void forward_mode(Call& c) {
   if (!forward_function) return;
   Ref arguments(require(PyDict_New())), outputs(require(PyTuple_New(static_cast<Py_ssize_t>(c.outputs.size()))));
@@ -296,7 +306,7 @@ void forward_mode(Call& c) {
     PyDict_SetItemString(arguments.get(), c.op.signature.parameters[i].name.c_str(), Ref(wrap_value(c.args[i], c, static_cast<int>(i))).get());
   for (int64_t i = 0; i < c.outputs.size(); ++i) PyTuple_SET_ITEM(outputs.get(), i, wrap(c.outputs[i]));
   Ref before(c.before.defined() ? wrap(c.before) : Py_NewRef(Py_None));
-  Ref(require(PyObject_CallFunction(forward_function, "ssOO", c.op.name().c_str(), c.op.signature.overload.c_str(), arguments.get(), outputs.get())));
+  Ref(require(PyObject_CallFunction(forward_function, "ssOOO", c.op.name().c_str(), c.op.signature.overload.c_str(), arguments.get(), outputs.get(), before.get())));
 }
 
 PyObject* set_python_hooks(PyObject*, PyObject* args) {
@@ -348,6 +358,17 @@ PyObject* gradient_edge_py(PyObject*, PyObject* self) {
     return Py_BuildValue("NI", wrap(e.node), e.index);
   });
 }
+PyObject* current_backward_py(PyObject*, PyObject*) { return PyLong_FromLongLong(current_backward()); }
+PyObject* backward_is_partial_py(PyObject*, PyObject*) { return PyBool_FromLong(backward_is_partial()); }
+PyObject* will_run_py(PyObject*, PyObject* node) {
+  return guarded([&] { return PyBool_FromLong(will_run(unwrap_node(node).get())); });
+}
+PyObject* after_backward_py(PyObject*, PyObject* step) {
+  return guarded([&]() -> PyObject* {
+    after_backward([callable = Ref::borrow(step)] { Ref(require(PyObject_CallNoArgs(callable.get()))); });
+    Py_RETURN_NONE;
+  });
+}
 PyObject* bump_version(PyObject*, PyObject* self) {
   ++impl_of(self)->storage->version;
   Py_RETURN_NONE;
@@ -382,6 +403,10 @@ PyMethodDef functions[] = {
     {"is_anomaly_check_nan_enabled", get_mode<&Modes::anomaly_checks_nan>, METH_NOARGS, nullptr},
     {"set_anomaly_check_nan", set_mode<&Modes::anomaly_checks_nan>, METH_O, nullptr},
     {"gradient_edge", gradient_edge_py, METH_O, nullptr},
+    {"current_backward", current_backward_py, METH_NOARGS, nullptr},
+    {"backward_is_partial", backward_is_partial_py, METH_NOARGS, nullptr},
+    {"will_run", will_run_py, METH_O, nullptr},
+    {"after_backward", after_backward_py, METH_O, nullptr},
     {"bump_version", bump_version, METH_O, nullptr},
     {"set_version", set_version, METH_VARARGS, nullptr},
     {"detach_raw", detach_py, METH_O, nullptr},

@@ -63,10 +63,13 @@ PyObject* node_new(PyTypeObject* type, PyObject*, PyObject*) { return type->tp_a
 int node_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(self_of(self)->dict);
-  return 0;
+  const PyNode* n = self_of(self);
+  return n->node && n->owns && n->node->use_count() == 1 ? visit_node(*n->node, visit, arg) : 0;
 }
 int node_clear(PyObject* self) {
-  Py_CLEAR(self_of(self)->dict);
+  PyNode* n = self_of(self);
+  Py_CLEAR(n->dict);
+  if (n->node && n->owns && n->node->use_count() == 1) clear_node(*n->node);
   return 0;
 }
 void node_dealloc(PyObject* self) {
@@ -139,6 +142,7 @@ class PythonNodeHook : public NodeHook {
  public:
   PythonNodeHook(PyObject* dict, bool before) : dict_(Py_NewRef(dict)), before_(before) {}
   ~PythonNodeHook() override { Py_DECREF(dict_); }
+  void* object() const override { return dict_; }
   void before(Grads& grads) override {
     if (before_) each([&](PyObject* hook) { take(PyObject_CallFunctionObjArgs(hook, Ref(tuple(grads)).get(), nullptr), grads); });
   }
@@ -199,7 +203,8 @@ PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, wea
 // One Python type per kind of node, so that str(grad_fn) says <AddBackward0 object at ...>.
 PyTypeObject* type_for(const char* name) {
   static auto* made = new std::map<std::string, PyTypeObject*>;
-  const char* short_name = std::string_view(name) == "torch::autograd::AccumulateGrad" ? "AccumulateGrad" : name;
+  const size_t scope = std::string_view(name).rfind(':');
+  const char* short_name = scope == std::string_view::npos ? name : name + scope + 1;
   PyTypeObject*& type = (*made)[short_name];
   if (!type) {
     Ref dict(require(Py_BuildValue("{s:(),s:s}", "__slots__", "__module__", "torch.autograd.graph")));
@@ -274,6 +279,22 @@ PyObject* save_tensor(PyObject*, PyObject* args) {
 PyMethodDef functions[] = {{"attach_function", attach_function, METH_VARARGS, nullptr}, {"save_tensor", save_tensor, METH_VARARGS, nullptr}, {}};
 
 }  // namespace
+
+int visit_node(const Node& node, visitproc visit, void* arg) {
+  Py_VISIT(static_cast<PyObject*>(node.metadata));
+  if (auto* function = dynamic_cast<const PythonFunctionNode*>(&node)) Py_VISIT(function->context());
+  if (!node.hooks) return 0;
+  for (auto& h : node.hooks->on_results)
+    if (h.hook->use_count() == 1) Py_VISIT(static_cast<PyObject*>(h.hook->object()));
+  for (auto& h : node.hooks->node)
+    if (h->use_count() == 1) Py_VISIT(static_cast<PyObject*>(h->object()));
+  return 0;
+}
+
+void clear_node(Node& node) {
+  delete std::exchange(node.hooks, nullptr);
+  if (void* metadata = std::exchange(node.metadata, nullptr)) python_steps.release_object(metadata);
+}
 
 PyObject* wrap(const RefPtr<Node>& node) {
   if (!node) Py_RETURN_NONE;

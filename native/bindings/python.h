@@ -128,6 +128,8 @@ PyObject* operator_object(const char* name);                  // borrowed
 // ---- nodes (node_type.cpp)
 PyObject* wrap(const RefPtr<Node>& node);                  // None when null
 RefPtr<Node> unwrap_node(PyObject* o);                     // TypeError when it is none
+int visit_node(const Node& node, visitproc visit, void* arg);  // the Python objects that a node held by one owner keeps alive
+void clear_node(Node& node);
 
 // ---- each file adds its part to the module
 void add_types(PyObject* module);

@@ -22,7 +22,13 @@ int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(t->dict);
   if (t->impl && t->owns && t->impl->use_count() == 1)
-    if (AutogradState* state = state_of(t->impl)) Py_VISIT(static_cast<PyObject*>(state->python_hooks));
+    if (AutogradState* state = state_of(t->impl)) {
+      Py_VISIT(static_cast<PyObject*>(state->python_hooks));
+      for (auto* hooks : {&state->leaf_hooks, &state->post_accumulate})
+        for (auto& hook : *hooks)
+          if (hook->use_count() == 1) Py_VISIT(static_cast<PyObject*>(hook->object()));
+      if (state->grad_fn && state->grad_fn->use_count() == 1) return visit_node(*state->grad_fn, visit, arg);
+    }
   return 0;
 }
 
@@ -33,6 +39,8 @@ int tensor_clear(PyObject* self) {
     if (AutogradState* state = state_of(t->impl)) {
       PyObject* hooks = static_cast<PyObject*>(std::exchange(state->python_hooks, nullptr));
       state->leaf_hooks.clear();
+      state->post_accumulate.clear();
+      if (state->grad_fn && state->grad_fn->use_count() == 1) clear_node(*state->grad_fn);
       Py_XDECREF(hooks);
     }
   return 0;

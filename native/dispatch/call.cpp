@@ -95,6 +95,7 @@ struct Survey {
 };
 
 void look_at(const char* who, const TensorImpl& t, Survey& s) {
+  if (t.base && !t.requires_grad && t.base->requires_grad) autograd_steps.renew_view(t);
   s.requires_grad |= t.requires_grad;
   s.tangent |= t.has_tangent;
   const Device d = t.storage->device;
@@ -215,7 +216,7 @@ void call(Call& c) {
       }
     } else {
       autograd_steps.before_write(c, c.tensor(0), record);
-      if (record) autograd_steps.save_before(c);
+      if (record || s.tangent) autograd_steps.save_before(c);
     }
   }
   if (op.pointwise) execute_pointwise(c);

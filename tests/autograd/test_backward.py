@@ -1,0 +1,124 @@
+"""backward and grad: what they compute, what they add up, what they refuse."""
+
+import pytest
+
+import cresset
+from cresset import autograd
+
+
+def leaf(*values):
+    return cresset.tensor(values if len(values) > 1 else values[0], requires_grad=True)
+
+
+def test_backward_of_a_polynomial():
+    x = leaf(2.0)
+    (x**2 + 3 * x + 1).backward()
+    assert x.grad.item() == 7
+
+
+def test_backward_twice_adds_up_in_grad():
+    x = leaf(1.0, 1.0)
+    (2 * x).sum().backward()
+    (3 * x).sum().backward()
+    assert x.grad.tolist() == [5.0, 5.0]
+
+
+def test_grad_returns_and_leaves_grad_alone():
+    x = leaf(3.0)
+    assert autograd.grad(x * x, x)[0].item() == 6 and x.grad is None
+
+
+def test_three_derivatives_of_a_cube():
+    x = leaf(3.0)
+    y, slopes = x**3, []
+    for _ in range(3):
+        (y,) = autograd.grad(y, x, create_graph=True)
+        slopes.append(y.item())
+    assert slopes == [27, 18, 6]
+
+
+def test_inputs_limits_who_gets_a_gradient():
+    x, w = leaf(2.0), leaf(3.0)
+    y = x * w
+    (y * y).backward(inputs=[x, y])
+    assert x.grad.item() == 36 and w.grad is None and y.grad.item() == 12
+
+
+def test_a_dict_of_inputs_gives_a_dict():
+    x, w = leaf(2.0), leaf(3.0)
+    found = autograd.grad(x * w, {"x": x, "w": w})
+    assert found == {"x": 3, "w": 2}
+
+
+def test_batched_gradients_are_those_of_the_entries():
+    x = leaf(1.0, 2.0)
+    (rows,) = autograd.grad(x * x, x, cresset.eye(2), is_grads_batched=True)
+    assert rows.tolist() == [[2, 0], [0, 4]]
+
+
+def test_an_unused_input_gives_zeros_when_asked():
+    x, w = leaf(2.0), leaf(3.0, 4.0)
+    assert autograd.grad(x * 2, [x, w], allow_unused=True)[1] is None
+    zeros = autograd.grad(x * 2, [x, w], materialize_grads=True)[1]
+    assert zeros.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "run, error, phrase",
+    [
+        (lambda x: (x * 2).backward(), RuntimeError, "grad can be implicitly created only for scalar outputs"),
+        (lambda x: cresset.ones(()).backward(), RuntimeError, "element 0 of tensors does not require grad and does not have a grad_fn"),
+        (lambda x: (x * 2).backward(cresset.ones(3)), RuntimeError, "Mismatch in shape: grad_output\\[0\\]"),
+        (lambda x: (x * 2).backward(1.0), TypeError, "'float' object is not iterable"),
+        (lambda x: autograd.backward([x.sum()], [1.0]), TypeError, "gradients can be either Tensors or None, but got float"),
+        (lambda x: autograd.backward([x.sum()], [None, None]), RuntimeError, "got 1 tensors and 2 gradients"),
+        (lambda x: x.sum().backward(inputs=[]), RuntimeError, "cannot be empty"),
+        (lambda x: autograd.grad(x.sum(), []), RuntimeError, "cannot be empty"),
+        (lambda x: autograd.grad(x.sum(), cresset.ones(1)), RuntimeError, "does not require grad"),
+        (lambda x: autograd.grad(x.sum(), leaf(1.0)), RuntimeError, "appears to not have been used in the graph"),
+        (lambda x: autograd.grad(x.sum(), "x"), TypeError, "expected"),
+    ],
+)
+def test_what_is_refused(run, error, phrase):
+    with pytest.raises(error, match=phrase):
+        run(leaf(1.0, 2.0))
+
+
+def test_the_second_backward_says_how_to_get_it():
+    y = leaf(2.0).exp()
+    y.backward()
+    with pytest.raises(RuntimeError, match="retain_graph=True"):
+        y.backward()
+
+
+def test_an_error_after_a_change_names_both_lines():
+    x = leaf(1.0, 2.0)
+    y = x.exp()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation") as caught:
+        y.sum().backward()
+    assert "y = x.exp()" in str(caught.value) and "y.add_(1)" in str(caught.value)
+
+
+def test_backward_with_a_graph_warns_once_of_the_cycle():
+    autograd.engine.warned_of_cycle = False
+    x = leaf(2.0)
+    with pytest.warns(UserWarning, match="reference cycle"):
+        (x**2).backward(create_graph=True)
+    (x**2).backward(create_graph=True)
+    assert x.grad.requires_grad
+    x.grad = None
+
+
+def test_grad_variables_is_the_old_name():
+    x = leaf(2.0)
+    with pytest.warns(FutureWarning, match="grad_variables"):
+        autograd.backward(x * 2, grad_variables=cresset.tensor(5.0))
+    assert x.grad.item() == 10
+
+
+def test_variable_is_a_tensor():
+    v = autograd.Variable(cresset.ones(2), requires_grad=True)
+    assert isinstance(v, autograd.Variable) and isinstance(v, cresset.Tensor) and v.requires_grad
+    with pytest.raises(TypeError, match="Variable data has to be a tensor"):
+        autograd.Variable([1.0])

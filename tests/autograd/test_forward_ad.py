@@ -1,0 +1,123 @@
+"""Forward mode: tangents through operators of every kind, views, in-place changes, and the graph."""
+
+import pytest
+
+import cresset
+from cresset.autograd import forward_ad as fw
+
+A = cresset.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=cresset.float64)
+B = cresset.tensor([[0.5, -1.0], [2.0, 1.5]], dtype=cresset.float64)
+
+
+def push(function, primal=A, tangent=B):
+    with fw.dual_level():
+        return fw.unpack_dual(function(fw.make_dual(primal, tangent))).tangent
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * x + 2 * x,
+        lambda x: x @ x,
+        lambda x: x.sum(0),
+        lambda x: x.t()[0] * x[1],
+        lambda x: x.max(1).values,
+        lambda x: x.softmax(1),
+        lambda x: cresset.cat([x, x * 2]),
+        lambda x: x.clamp(min=1.5),
+        lambda x: x / (1 + x.exp()),
+        lambda x: x.cumsum(0).prod(),
+        lambda x: x + x[0],
+        lambda x: cresset.where(x > 2, x * x, x),
+        lambda x: x[x > 1],
+        lambda x: x.clone().mul_(x).t().contiguous(),
+        lambda x: cresset.complex(x, x * x).abs(),
+    ],
+)
+def test_tangents_agree_with_differences(function):
+    eps = 1e-6
+    expected = (function(A + eps * B) - function(A - eps * B)) / (2 * eps)
+    assert cresset.allclose(push(function), expected, atol=1e-8)
+
+
+def test_a_change_of_a_view_reaches_the_tangent_of_the_base():
+    def function(x):
+        y = x * 1
+        y[0].mul_(3)
+        y.t()[1].add_(x[0])
+        return y
+
+    expected = B.clone()
+    expected[0] *= 3
+    expected[:, 1] += B[0]
+    assert push(function).tolist() == expected.tolist()
+
+
+def test_a_constant_that_is_written_to_gets_a_tangent():
+    def function(x):
+        buffer = cresset.zeros(3, 2, dtype=cresset.float64)
+        buffer[1:] = x
+        return buffer
+
+    assert push(function).tolist() == [[0, 0], *B.tolist()]
+
+
+def test_no_tangent_for_what_does_not_depend():
+    with fw.dual_level():
+        x = fw.make_dual(A, B)
+        for y in (x.detach(), x > 2, x.argmax(), A * 2):
+            assert fw.unpack_dual(y).tangent is None
+
+
+def test_tangents_end_with_the_level():
+    with fw.dual_level():
+        x = fw.make_dual(A, B)
+        y = x * 2
+    assert fw.unpack_dual(x).tangent is None
+    with fw.dual_level():
+        assert fw.unpack_dual(y).tangent is None and fw.unpack_dual(y * 2).tangent is None
+
+
+def test_forward_over_reverse():
+    x = A.clone().requires_grad_()
+    with fw.dual_level():
+        dual = fw.make_dual(x, B)
+        (slope,) = cresset.autograd.grad((dual**3).sum(), dual, create_graph=True)
+        assert cresset.allclose(fw.unpack_dual(slope).tangent, 6 * A * B)
+
+
+def test_reverse_over_forward():
+    x = A.clone().requires_grad_()
+    with fw.dual_level():
+        fw.unpack_dual((fw.make_dual(x, B) ** 3).cumsum(0)).tangent.sum().backward()
+    weights = cresset.tensor([[2.0], [1.0]])
+    assert cresset.allclose(x.grad, 6 * A * B * weights)
+
+
+def test_the_primal_keeps_its_history():
+    x = A.clone().requires_grad_()
+    with fw.dual_level():
+        fw.unpack_dual(fw.make_dual(x, B) * 2).primal.sum().backward()
+    assert x.grad.tolist() == [[2, 2], [2, 2]]
+
+
+@pytest.mark.parametrize(
+    "run, error, phrase",
+    [
+        (lambda: fw.make_dual(A, B[0]), RuntimeError, "same size"),
+        (lambda: fw.make_dual(A, B.float()), RuntimeError, "same dtype"),
+        (lambda: fw.make_dual(A.long(), B), ValueError, "Expected primal to be floating point or complex"),
+        (lambda: fw.make_dual(A, B.long()), ValueError, "Expected tangent to be floating point or complex"),
+        (lambda: fw.make_dual(fw.make_dual(A, B), B), RuntimeError, "already has a tangent"),
+        (fw.enter_dual_level, RuntimeError, "Nested forward mode AD is not supported"),
+        (lambda: fw.exit_dual_level(level=3), RuntimeError, "not the last one"),
+    ],
+)
+def test_what_is_refused(run, error, phrase):
+    with fw.dual_level(), pytest.raises(error, match=phrase):
+        run()
+
+
+def test_outside_a_level_there_are_no_duals():
+    with pytest.raises(RuntimeError, match="no level exists"):
+        fw.make_dual(A, B)

@@ -1,0 +1,179 @@
+"""autograd.Function: what forward and backward may say to each other, and the mistakes that are caught."""
+
+import pytest
+
+import cresset
+from cresset.autograd import Function
+from cresset.autograd.function import once_differentiable
+
+
+class Cube(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 3 * x**2
+
+
+def scaled(**parts):
+    """A Function that doubles, with some of its parts replaced."""
+    default = {
+        "forward": lambda ctx, x, *rest: x * 2,
+        "backward": lambda ctx, grad: grad * 2,
+    }
+    return type("Double", (Function,), {name: staticmethod(f) for name, f in (default | parts).items()})
+
+
+def leaf(*values):
+    return cresset.tensor(values if len(values) > 1 else values[0], requires_grad=True)
+
+
+def test_two_derivatives_of_a_cube():
+    x = leaf(1.0, 2.0)
+    (slope,) = cresset.autograd.grad(Cube.apply(x).sum(), x, create_graph=True)
+    (second,) = cresset.autograd.grad(slope.sum(), x)
+    assert slope.tolist() == [3, 12] and second.tolist() == [6, 12]
+
+
+def test_the_context_is_the_node():
+    seen = []
+    double = scaled(backward=lambda ctx, grad: (seen.append(ctx), grad * 2)[1])
+    y = double.apply(leaf(1.0))
+    y.backward()
+    assert seen == [y.grad_fn] and y.grad_fn.name() == "DoubleBackward"
+
+
+def test_a_method_written_as_a_context_attribute_survives():
+    class Keep(Function):
+        @staticmethod
+        def forward(ctx, x, note):
+            ctx.note = note
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            assert ctx.note == {"a": 1}
+            return grad * 2, None
+
+    x = leaf(1.0)
+    Keep.apply(x, {"a": 1}).backward()
+    assert x.grad.item() == 2
+
+
+def test_saved_tensors_are_freed_after_backward():
+    y = Cube.apply(leaf(2.0))
+    node = y.grad_fn
+    assert node.saved_tensors[0].item() == 2
+    y.backward()
+    with pytest.raises(RuntimeError, match="after they have already been freed"):
+        _ = node.saved_tensors
+
+
+def test_a_result_nobody_used_has_a_zero_gradient():
+    seen = []
+    two = scaled(forward=lambda ctx, x: (x * 2, x * 3), backward=lambda ctx, a, b: (seen.append(a.tolist()), b * 3)[1])
+    x = leaf(1.0, 2.0)
+    two.apply(x)[1].sum().backward()
+    assert seen == [[0, 0]] and x.grad.tolist() == [3, 3]
+
+
+def test_a_changed_input_is_marked_dirty():
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    assert scaled(forward=forward).apply(y) is y
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [8, 16]
+
+
+def test_once_differentiable_refuses_the_second_time():
+    @once_differentiable
+    def backward(ctx, grad):
+        return grad * 2
+
+    x = leaf(1.0)
+    (slope,) = cresset.autograd.grad(scaled(backward=backward).apply(x), x, leaf(1.0), create_graph=True)
+    assert slope.item() == 2
+    with pytest.raises(RuntimeError, match="marked with @once_differentiable"):
+        slope.backward()
+
+
+def test_forward_and_setup_context_apart():
+    class Scale(Function):
+        @staticmethod
+        def forward(x, factor=2.0):
+            return x * factor
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.factor = inputs[1]
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.factor, None
+
+    x = leaf(1.0)
+    Scale.apply(x).backward()
+    Scale.apply(x, factor=5.0).backward()
+    assert x.grad.item() == 7
+
+
+def test_forward_mode_uses_jvp():
+    class Square(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_forward(x)
+            return x * x
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return 2 * ctx.saved_tensors[0] * tangent
+
+    fw = cresset.autograd.forward_ad
+    with fw.dual_level():
+        y = Square.apply(fw.make_dual(cresset.tensor(3.0), cresset.tensor(10.0)))
+        assert fw.unpack_dual(y).tangent.item() == 60
+
+
+@pytest.mark.parametrize(
+    "parts, error, phrase",
+    [
+        ({"backward": lambda ctx, g: (g, g)}, RuntimeError, r"incorrect number of gradients \(expected 1, got 2\)"),
+        ({"backward": lambda ctx, g: ()}, RuntimeError, r"incorrect number of gradients \(expected 1, got 0\)"),
+        ({"backward": lambda ctx, g: 3}, TypeError, "expected Variable or None"),
+        ({"backward": lambda ctx, g: cresset.ones(3)}, RuntimeError, "invalid gradient"),
+        ({"backward": Function.backward}, NotImplementedError, "either the backward or vjp method"),
+        ({"vjp": lambda ctx, g: g}, RuntimeError, "both 'backward' and 'vjp'"),
+        ({"forward": Function.forward}, NotImplementedError, "You must implement the forward function"),
+        ({"forward": lambda ctx, x: (ctx.save_for_backward(3), x * 2)[1]}, TypeError, "argument 0 is of type int"),
+        ({"forward": lambda ctx, x: (ctx.mark_dirty(x), x * 2)[1]}, RuntimeError, "marked as dirty"),
+    ],
+)
+def test_mistakes(parts, error, phrase):
+    with pytest.raises(error, match=phrase):
+        scaled(**parts).apply(leaf(1.0, 2.0)).sum().backward()
+
+
+def test_a_gradient_for_a_number_is_a_mistake():
+    wrong = scaled(backward=lambda ctx, grad: (grad, grad))
+    with pytest.raises(RuntimeError, match="at position 2, but the corresponding forward input was not a Variable"):
+        wrong.apply(leaf(1.0), 5).backward()
+
+
+def test_keywords_need_setup_context():
+    with pytest.raises(TypeError, match="takes no keyword arguments"):
+        Cube.apply(x=leaf(1.0))
+
+
+def test_a_function_is_not_instantiated():
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        cube = Cube()
+    with pytest.raises(RuntimeError, match="Legacy autograd function"):
+        cube(leaf(1.0))

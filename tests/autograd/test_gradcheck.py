@@ -1,0 +1,98 @@
+"""gradcheck passes what is right and finds what is wrong."""
+
+import pytest
+
+import cresset
+from cresset.autograd import Function, gradcheck, gradgradcheck
+from cresset.autograd.gradcheck import GradcheckError, get_analytical_jacobian, get_numerical_jacobian
+
+
+def real(*shape):
+    return cresset.randn(shape, dtype=cresset.float64, generator=cresset.Generator().manual_seed(1)).requires_grad_()
+
+
+def complex_(*shape):
+    return cresset.randn(shape, dtype=cresset.complex128, generator=cresset.Generator().manual_seed(1)).requires_grad_()
+
+
+RIGHT = [
+    (lambda x: x.exp() * x, (real(3),)),
+    (lambda x, y: (x * y, y.sum(0)), (real(3), real(2, 3))),
+    (lambda x: x.t() @ x, (real(2, 3).detach().t().requires_grad_(),)),
+    (lambda z: z * z.conj(), (complex_(3),)),
+    (lambda z: z.abs(), (complex_(3),)),
+    (lambda z: z**2 * 1j, (complex_(2),)),
+    (lambda z, x: z * x, (complex_(2), real(2))),
+    (lambda x: cresset.complex(x, x * 2), (real(2),)),
+    (lambda x: x.sum(), (real(0, 2),)),
+]
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("function, inputs", RIGHT)
+def test_right_derivatives_pass(function, inputs, fast):
+    assert gradcheck(function, inputs, fast_mode=fast, check_forward_ad=True, check_batched_grad=True, check_grad_dtypes=True)
+    assert gradgradcheck(function, inputs, fast_mode=fast)
+
+
+def test_forward_over_reverse_passes():
+    assert gradgradcheck(lambda x: x.exp() * x, (real(3),), check_fwd_over_rev=True, gen_non_contig_grad_outputs=True)
+
+
+def twice(backward, forward=lambda ctx, x: x * 2):
+    return type("Twice", (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)}).apply
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize(
+    "function, phrase",
+    [
+        (twice(lambda ctx, g: g * 3), "Jacobian mismatch for output 0 with respect to input 0"),
+        (twice(lambda ctx, g: g * 2 + 1e-9 * cresset.rand(3) * g), "Backward is not reentrant"),
+        (twice(lambda ctx, g: g * 2 + 1e-7), "not multiplied by grad_output"),
+        (lambda x: x.detach() * 2, "expected to be zero"),
+    ],
+)
+def test_wrong_derivatives_are_found(function, phrase, fast):
+    x = real(3)
+    with pytest.raises(GradcheckError, match=phrase):
+        gradcheck(function, (x,), fast_mode=fast)
+    assert gradcheck(function, (x,), fast_mode=fast, raise_exception=False) is False
+
+
+def test_a_backward_that_cannot_take_none_is_found():
+    def backward(ctx, a, b):
+        if a is None and b is None:
+            raise RuntimeError("nothing to add")
+        return (0 if a is None else a * 2) + (0 if b is None else b * 3)
+
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        return x * 2, x * 3
+
+    assert gradcheck(twice(backward, forward), (real(2),))
+
+
+def test_inputs_are_looked_at():
+    with pytest.raises(ValueError, match="at least one input tensor to require gradient"):
+        gradcheck(lambda x: x, (cresset.ones(2),))
+    with pytest.warns(UserWarning, match="not a double precision"):
+        gradcheck(lambda x: x * 2, (cresset.ones(2, requires_grad=True),), eps=1e-2, atol=1e-2)
+    with pytest.raises(RuntimeError, match="stride 0"):
+        gradcheck(lambda x: x * 2, (real(1).detach().expand(3).requires_grad_(),))
+
+
+def test_inputs_are_left_as_they_were():
+    x = real(3)
+    before, version = x.tolist(), x._version
+    gradcheck(lambda x: x.exp(), (x,))
+    gradcheck(lambda x: x.exp(), (x,), fast_mode=True)
+    assert x.tolist() == before and x._version == version
+
+
+def test_the_jacobians_alone():
+    x = cresset.tensor([1.0, 2.0], dtype=cresset.float64, requires_grad=True)
+    (numerical,) = get_numerical_jacobian(lambda inputs: inputs[0] ** 2, (x,), eps=1e-6)
+    (analytical,), *fine = get_analytical_jacobian((x,), x**2)
+    assert analytical.tolist() == [[2, 0], [0, 4]] and fine == [True, True, True]
+    assert cresset.allclose(numerical, analytical)

@@ -1,0 +1,145 @@
+"""Hooks on tensors, on nodes, on several gradients, and their handles."""
+
+import pickle
+from collections import OrderedDict
+
+import pytest
+
+import cresset
+from cresset.autograd.graph import register_multi_grad_hook
+from cresset.utils.hooks import RemovableHandle, unserializable_hook, warn_if_has_hooks
+
+
+def leaf(*values):
+    return cresset.tensor(values if len(values) > 1 else values[0], requires_grad=True)
+
+
+def test_a_hook_replaces_the_gradient_for_those_after_it():
+    x, seen = leaf(1.0), []
+    x.register_hook(lambda g: g * 2)
+    x.register_hook(lambda g: seen.append(g.item()))
+    (3 * x).backward()
+    assert seen == [6] and x.grad.item() == 6
+
+
+def test_a_handle_removes_its_hook():
+    x = leaf(1.0)
+    with x.register_hook(lambda g: g * 10):
+        (x * 1).backward()
+    (x * 1).backward()
+    assert x.grad.item() == 11
+
+
+def test_a_hook_sees_the_sum_of_all_paths():
+    x, seen = leaf(1.0), []
+    y = x * 2
+    y.register_hook(lambda g: seen.append(g.item()))
+    (3 * y + 4 * y).backward()
+    assert seen == [7]
+
+
+def test_a_hook_belongs_to_the_value_it_was_put_on():
+    x, seen = leaf(1.0), {}
+    y = x * 1
+    y.register_hook(lambda g: seen.update(before=g.item()))
+    y.mul_(3)
+    y.register_hook(lambda g: seen.update(after=g.item()))
+    y.backward()
+    assert seen == {"before": 3, "after": 1}
+
+
+def test_retained_gradients_are_those_after_the_hooks():
+    x = leaf(1.0)
+    y = x * 2
+    y.retain_grad()
+    y.register_hook(lambda g: g * 10)
+    (y * 3).backward()
+    assert y.grad.item() == 30 and x.grad.item() == 60
+
+
+def test_after_accumulation_the_optimizer_may_step():
+    x = leaf(1.0)
+
+    def step(t):
+        with cresset.no_grad():
+            t -= 0.5 * t.grad
+        t.grad = None
+
+    x.register_post_accumulate_grad_hook(step)
+    (x * 1).backward()
+    (x * 1).backward()
+    assert x.item() == 0 and x.grad is None
+
+
+def test_hooks_of_a_node():
+    x, seen = leaf(1.0), []
+    y = x * 3
+    y.grad_fn.register_prehook(lambda grads: (grads[0] * 10,))
+    handle = y.grad_fn.register_hook(lambda into, out: seen.append((into[0].item(), out[0].item())))
+    y.backward(retain_graph=True)
+    handle.remove()
+    y.backward()
+    assert seen == [(30, 10)] and x.grad.item() == 60
+
+
+def test_several_gradients_at_once():
+    a, b, seen = leaf(1.0), leaf(2.0), []
+    handle = register_multi_grad_hook([a, b], lambda grads: seen.append([g if g is None else g.item() for g in grads]))
+    (2 * a + 3 * b).backward()
+    (5 * a).backward()
+    cresset.autograd.grad(7 * a + 8 * b, b)
+    handle.remove()
+    (a + b).backward()
+    assert seen == [[2, 3], [5, None], [None, 8]]
+
+
+def test_any_of_several_gradients():
+    a, b, seen = leaf(1.0), leaf(2.0), []
+    register_multi_grad_hook([a, b], lambda grad: seen.append(grad.item()), mode="any")
+    (2 * a + 2 * b).backward()
+    assert seen == [2]
+    with pytest.raises(ValueError, match="'all', 'any'"):
+        register_multi_grad_hook([a], print, mode="some")
+
+
+@pytest.mark.parametrize(
+    "run, phrase",
+    [
+        (lambda x: cresset.ones(1).register_hook(print), "doesn't require gradient"),
+        (lambda x: cresset.ones(1).register_post_accumulate_grad_hook(print), "doesn't require gradient"),
+        (lambda x: (x * 2).register_post_accumulate_grad_hook(print), "non-leaf"),
+        (lambda x: cresset.ones(1).retain_grad(), "can't retain_grad"),
+        (lambda x: (x.register_hook(lambda g: g.sum()), x.sum().backward()), "changed the size"),
+    ],
+)
+def test_what_is_refused(run, phrase):
+    with pytest.raises(RuntimeError, match=phrase):
+        run(leaf(1.0, 2.0))
+
+
+def test_a_handle_knows_further_dictionaries():
+    hooks, marks = OrderedDict(), OrderedDict()
+    handle = RemovableHandle(hooks, extra_dict=marks)
+    hooks[handle.id], marks[handle.id] = print, True
+    handle.remove()
+    handle.remove()
+    assert not hooks and not marks
+
+
+def test_a_handle_and_its_dictionary_travel_together():
+    hooks = OrderedDict()
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = print
+    hooks, handle = pickle.loads(pickle.dumps((hooks, handle)))
+    assert len(hooks) == 1
+    handle.remove()
+    assert not hooks
+
+
+def test_hooks_that_saving_would_lose_are_told():
+    x = leaf(1.0)
+    x.register_hook(unserializable_hook(lambda g: g))
+    warn_if_has_hooks(x)
+    x.register_hook(lambda g: g)
+    with pytest.warns(UserWarning, match="will not be serialized"):
+        warn_if_has_hooks(x)

@@ -1,0 +1,133 @@
+"""Whether calls are recorded: contexts, decorators, generators, inference, anomaly detection."""
+
+import threading
+
+import pytest
+
+import cresset
+from cresset.autograd import grad_mode
+
+
+@pytest.fixture
+def x():
+    return cresset.ones(2, requires_grad=True)
+
+
+def test_no_grad_and_enable_grad_nest(x):
+    with cresset.no_grad():
+        assert not (x * 2).requires_grad
+        with cresset.enable_grad():
+            assert (x * 2).requires_grad
+        assert not cresset.is_grad_enabled()
+    assert cresset.is_grad_enabled()
+
+
+def test_set_grad_enabled_takes_effect_at_once():
+    cresset.set_grad_enabled(False)
+    try:
+        assert not cresset.is_grad_enabled()
+    finally:
+        cresset.set_grad_enabled(True)
+    with cresset.set_grad_enabled(False):
+        assert not cresset.is_grad_enabled()
+    assert cresset.is_grad_enabled()
+
+
+@pytest.mark.parametrize("decorate", [cresset.no_grad, cresset.no_grad(), cresset.inference_mode, cresset.set_grad_enabled(False)])
+def test_decorated_functions_run_in_the_mode(decorate, x):
+    cresset.set_grad_enabled(True)
+
+    @decorate
+    def double():
+        "The double."
+        return x * 2
+
+    assert not double().requires_grad and cresset.is_grad_enabled()
+    assert double.__name__ == "double" and double.__doc__ == "The double."
+
+
+def test_a_decorated_generator_leaves_its_caller_alone():
+    @cresset.no_grad()
+    def count():
+        for k in range(3):
+            yield k, cresset.is_grad_enabled()
+        return "end"
+
+    generator = count()
+    for k in range(3):
+        assert next(generator) == (k, False) and cresset.is_grad_enabled()
+    with pytest.raises(StopIteration) as end:
+        next(generator)
+    assert end.value.value == "end"
+
+
+def test_a_decorated_generator_is_closed():
+    closed = []
+
+    @cresset.no_grad()
+    def count():
+        try:
+            yield 1
+        finally:
+            closed.append(cresset.is_grad_enabled())
+
+    generator = count()
+    next(generator)
+    generator.close()
+    assert closed == [False]
+
+
+def test_decorating_a_class_warns():
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
+        made = cresset.no_grad()(dict)
+    assert made(a=1) == {"a": 1}
+
+
+def test_the_mode_belongs_to_the_thread():
+    seen = []
+    with cresset.no_grad():
+        thread = threading.Thread(target=lambda: seen.append(cresset.is_grad_enabled()))
+        thread.start()
+        thread.join()
+    assert seen == [True]
+
+
+def test_inference_tensors_stay_out_of_graphs(x):
+    with cresset.inference_mode():
+        y = cresset.ones(2)
+    assert y.is_inference() and not y.clone().is_inference()
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        x * y
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+        y.add_(1)
+
+
+def test_switches_are_remembered():
+    for switch in (grad_mode.set_multithreading_enabled, grad_mode.enforce_grad_layout_policy):
+        with switch(False):
+            assert not switch.enabled
+        assert switch.enabled
+
+
+def test_anomaly_detection_finds_a_nan_and_its_origin():
+    x = cresset.zeros(1, requires_grad=True)
+    with cresset.autograd.set_detect_anomaly(True):
+        y = x.sqrt()  # the origin
+        with pytest.warns(UserWarning, match=r"y = x.sqrt\(\)  # the origin"):
+            with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output"):
+                (y * 0).backward()
+    assert not cresset._native.is_anomaly_enabled()
+
+
+def test_anomaly_detection_without_the_check_tells_the_origin_only():
+    x = cresset.zeros(1, requires_grad=True)
+    with cresset.autograd.set_detect_anomaly(True, check_nan=False):
+        (x.sqrt() * 0).backward()
+    assert x.grad.isnan().all()
+
+
+def test_detect_anomaly_warns_that_it_is_slow():
+    with pytest.warns(UserWarning, match="Anomaly Detection has been enabled"):
+        with cresset.autograd.detect_anomaly():
+            assert cresset._native.is_anomaly_enabled()
+    assert not cresset._native.is_anomaly_enabled()
