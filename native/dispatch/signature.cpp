@@ -31,7 +31,7 @@ std::vector<std::string> split(std::string_view text) {
 
 ArgType parse_type(const std::string& t) {
   static const std::pair<const char*, ArgType> table[] = {
-      {"Tensor", ArgType::tensor}, {"Tensor[]", ArgType::tensors}, {"Operand", ArgType::tensor_or_scalar}, {"Scalar", ArgType::scalar},
+      {"Tensor", ArgType::tensor}, {"Tensor[]", ArgType::tensors}, {"Tensor?[]", ArgType::tensors}, {"Tensor?[]", ArgType::tensors}, {"Operand", ArgType::tensor_or_scalar}, {"Scalar", ArgType::scalar},
       {"int", ArgType::integer}, {"float", ArgType::real}, {"bool", ArgType::boolean}, {"float[]", ArgType::reals}, {"ScalarType", ArgType::dtype},
       {"Device", ArgType::device}, {"Layout", ArgType::layout}, {"MemoryFormat", ArgType::memory_format}, {"str", ArgType::text},
       {"Generator", ArgType::generator}, {"object", ArgType::object}};
