@@ -98,7 +98,7 @@ def tensor_repr(tensor, *, tensor_contents=None):
     """
     import cresset
 
-    parameter = cresset.nn.Parameter
+    parameter = getattr(cresset.nn, "Parameter", None)
     is_plain = type(tensor) in (cresset.Tensor, parameter)
     prefix = "tensor(" if is_plain else f"{type(tensor).__name__}("
     if tensor_contents is None:

@@ -22,7 +22,7 @@ def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"norm: Order {p} not supported; it is a number, 'fro' or 'nuc'")
     order = 2 if p is None or p == "fro" else p
-    return cresset.linalg.vector_norm(input, order, dim, keepdim, dtype=dtype)
+    return cresset.linalg_vector_norm(input, order, dim, keepdim, dtype=dtype)
 
 
 @function(method=True)
@@ -32,7 +32,7 @@ def dist(input, other, p=2):
     >>> cresset.dist(cresset.tensor([0.0, 0.0]), cresset.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    return cresset.linalg.vector_norm(input - other, p)
+    return cresset.linalg_vector_norm(input - other, p)
 
 
 _MODES = (

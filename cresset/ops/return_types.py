@@ -22,6 +22,5 @@ def return_type(name, fields):
     return made
 
 
-aminmax = return_type("aminmax", "min max")
 histogram = return_type("histogram", "hist bin_edges")
 histogramdd = return_type("histogramdd", "hist bin_edges")

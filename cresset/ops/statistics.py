@@ -1,11 +1,10 @@
-"""Statistics: quantiles, covariance, moments, extremes, and sums that pass over nan. Histograms are in `histograms.py`,
-distances in `distances.py`, finite differences in `differences.py`."""
+"""Statistics: quantiles, covariance, means that pass over nan. Plain moments and extremes are in `reducing.py`, histograms in
+`histograms.py`, distances in `distances.py`, finite differences in `differences.py`."""
 
 import math
 
 import cresset
 
-from . import return_types
 from .dimensions import wrap_dim
 from .registry import function
 
@@ -96,44 +95,7 @@ def _quantile(who, input, q, dim, keepdim, interpolation, skip_nan):
     return result.movedim(-1, 0).reshape((*q.shape, *shape))
 
 
-# --- moments ---
-
-
-@function
-def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
-    """The variance and the mean, over all elements or along `dim`.
-
-    Args:
-        dim: a dimension or several; None reduces all.
-        unbiased: divide by n - 1 (True, the default) or by n; the older way to say `correction`.
-        correction: divide by n - correction; 1 if None.
-
-    >>> cresset.var_mean(cresset.tensor([1.0, 2.0, 3.0]))
-    (tensor(1.), tensor(2.))
-    """
-    return _spread_and_mean("var_mean", input.var, input, dim, unbiased, keepdim, correction)
-
-
-@function
-def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
-    """The standard deviation and the mean, over all elements or along `dim`; arguments as in `var_mean`.
-
-    >>> cresset.std_mean(cresset.tensor([1.0, 2.0, 3.0]))
-    (tensor(1.), tensor(2.))
-    """
-    return _spread_and_mean("std_mean", input.std, input, dim, unbiased, keepdim, correction)
-
-
-def _spread_and_mean(who, spread, input, dim, unbiased, keepdim, correction):
-    if not (input.is_floating_point() or input.is_complex()):
-        raise RuntimeError(f"{who} only support floating point and complex dtypes, got {input.dtype}")
-    if isinstance(dim, bool):  # std_mean(input, unbiased)
-        dim, unbiased = None, dim
-    if unbiased is not None:
-        correction = int(unbiased)
-    correction = 1 if correction is None else correction
-    dim = None if _all_dims(dim) else dim
-    return spread(dim, correction=correction, keepdim=keepdim), input.mean(dim, keepdim=keepdim)
+# --- covariance ---
 
 
 @function(method=True)
@@ -235,54 +197,7 @@ def corrcoef(input):
     return result.clamp(-1, 1)
 
 
-# --- extremes, counts, sums that pass over nan ---
-
-
-@function(method=True, out=True)
-def aminmax(input, *, dim=None, keepdim=False):
-    """The smallest and the largest element, of all or along `dim`.
-
-    >>> low, high = cresset.aminmax(cresset.tensor([3, 1, 2]))
-    >>> low, high
-    (tensor(1), tensor(3))
-    """
-    if input.is_complex():
-        raise NotImplementedError(f"aminmax: not implemented for {input.dtype}")
-    if dim is None:
-        if input.numel() == 0:
-            raise RuntimeError(
-                "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
-            )
-        return return_types.aminmax(input.amin(keepdim=keepdim), input.amax(keepdim=keepdim))
-    dim = wrap_dim(dim, input.ndim, "aminmax")
-    if input.ndim and input.size(dim) == 0:
-        raise IndexError(f"aminmax: Expected reduction dim {dim} to have non-zero size.")
-    return return_types.aminmax(input.amin(dim, keepdim), input.amax(dim, keepdim))
-
-
-@function(method=True)
-def count_nonzero(input, dim=None):
-    """The number of elements that are not zero, over all or along `dim`.
-
-    >>> cresset.count_nonzero(cresset.tensor([[0, 1], [2, 3]]), dim=0)
-    tensor([1, 2])
-    """
-    nonzero = input if input.dtype == cresset.bool else input != 0
-    return nonzero.sum() if _all_dims(dim) else nonzero.sum(dim)
-
-
-@function(method=True, out=True)
-def nansum(input, dim=None, keepdim=False, *, dtype=None):
-    """The sum of the elements that are not nan.
-
-    >>> cresset.nansum(cresset.tensor([1.0, float("nan"), 2.0]))
-    tensor(3.)
-    """
-    if input.is_complex():
-        raise RuntimeError(f"nansum does not support complex inputs, got {input.dtype}")
-    if input.is_floating_point():
-        input = input.masked_fill(input.isnan(), 0)
-    return input.sum(None if _all_dims(dim) else dim, keepdim=keepdim, dtype=dtype)
+# --- means that pass over nan, and the rest ---
 
 
 @function(method=True, out=True)
@@ -295,29 +210,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     if not input.is_floating_point():
         raise RuntimeError(f"nanmean(): expected input to have floating point dtype but got {input.dtype}")
     count = input.isnan().logical_not().sum(None if _all_dims(dim) else dim, keepdim=keepdim)
-    return nansum(input, dim, keepdim, dtype=dtype) / count
-
-
-@function(method=True, out=True)
-def logcumsumexp(input, dim):
-    """The logarithm of the sum of exponentials so far along `dim`.
-
-    >>> cresset.logcumsumexp(cresset.zeros(3), 0)
-    tensor([0.0000, 0.6931, 1.0986])
-    """
-    if not (input.is_floating_point() or input.is_complex()):
-        raise NotImplementedError(f"logcumsumexp: not implemented for {input.dtype}")
-    dim = wrap_dim(dim, input.ndim, "logcumsumexp")
-    if input.ndim == 0:
-        return input.clone()
-    # Doubling: after each step an element holds the sum of twice as many, without overflow as each is a logaddexp.
-    result, length, reach = input, input.size(dim), 1
-    while reach < length:
-        head = result.narrow(dim, 0, reach)
-        earlier, later = result.narrow(dim, 0, length - reach), result.narrow(dim, reach, length - reach)
-        result = cresset.cat([head, cresset.logaddexp(earlier, later)], dim)
-        reach *= 2
-    return result.clone() if result is input else result
+    return input.nansum(dim, keepdim, dtype=dtype) / count
 
 
 @function(method=True, inplace=True, out=True)

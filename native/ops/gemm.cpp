@@ -2,25 +2,43 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include "base/error.h"
-#include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "ops/gemm_kernels.h"
+#include "ops/register.h"
 
 namespace cresset {
 namespace {
 
+template <class T>
+using Serial = void (*)(const Product<T>&);
+
 constexpr int64_t kWorkPerThread = 1 << 19;  // multiplications
+constexpr int64_t kLongK = 16384;            // a small c with a longer sum is computed as several sums
 
 template <class T>
-Multiply<T> best_multiply() {
-#if defined(__x86_64__) && defined(__GNUC__)
-  const InstructionSet best = detect_instruction_set();
-  if (best == InstructionSet::avx512) return multiply_avx512<T>();
-  if (best == InstructionSet::avx2) return multiply_avx2<T>();
-#endif
-  return multiply_baseline<T>();
+ProductKernels<T> best_kernels() {
+  const std::string_view level = instruction_set();
+  if constexpr (std::is_floating_point_v<T>)
+    if (level == "avx512") return product_kernels_avx512<T>();
+  if (level != "baseline") return product_kernels_avx2<T>();
+  return product_kernels_baseline<T>();
+}
+
+// The way for the shape. It decides the order of the sums, so it is chosen before threads share the work out.
+template <class T>
+Serial<T> choose(const Product<T>& p, const ProductKernels<T>& kernels) {
+  if ((p.m > kFewLines && p.n > kFewLines) || p.a.pack || p.b.pack) return kernels.tiles;
+  const int64_t few = std::min(p.m, p.n);
+  // With little k, panels are better than sums along it.
+  if (p.a.k_step == 1 && p.b.k_step == 1 && (few == 1 || p.k >= 64)) return kernels.few_lines;
+  if (p.m == 1 && p.b.line_step == 1) return kernels.one_line;
+  if (p.n == 1 && p.a.line_step == 1 && p.c_row == 1 && (!p.start || p.start_row == 1)) return kernels.one_line;
+  return kernels.tiles;
 }
 
 // c = beta start: what is left of a product over nothing.
@@ -28,6 +46,59 @@ template <class T>
 void scale_start(const Product<T>& p) {
   for (int64_t i = 0; i < p.m; ++i)
     for (int64_t j = 0; j < p.n; ++j) p.c[i * p.c_row + j] = p.start ? p.beta * p.start[i * p.start_row + j] : T(0);
+}
+
+// The grid of blocks of c that threads share out.
+template <class T>
+void multiply_blocks(const Product<T>& p, int64_t threads, Serial<T> serially) {
+  int64_t across = 1;
+  for (int64_t g = 1; g <= threads; ++g)
+    if (threads % g == 0 && p.m / (threads / g) + p.n / g < p.m / (threads / across) + p.n / across) across = g;
+  const int64_t down = threads / across;
+  constexpr int64_t kUnit = 48;
+  const int64_t row_units = (p.m + kUnit - 1) / kUnit, column_units = (p.n + kUnit - 1) / kUnit;
+  parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t cell = begin; cell < end; ++cell) {
+      const int64_t y = cell / across, x = cell % across;
+      const int64_t i0 = row_units * y / down * kUnit, i1 = std::min(p.m, row_units * (y + 1) / down * kUnit);
+      const int64_t j0 = column_units * x / across * kUnit, j1 = std::min(p.n, column_units * (x + 1) / across * kUnit);
+      if (i0 >= i1 || j0 >= j1) continue;
+      Product<T> part = p;
+      part.m = i1 - i0;
+      part.n = j1 - j0;
+      part.a = p.a.from(i0);
+      part.b = p.b.from(j0);
+      part.c += i0 * p.c_row + j0;
+      if (part.start) part.start += i0 * p.start_row + j0;
+      serially(part);
+    }
+  });
+}
+
+// Each piece of k gives a c of its own; they are added in order.
+template <class T>
+void multiply_pieces(const Product<T>& p, Serial<T> serially) {
+  const int64_t pieces = (p.k + kLongK - 1) / kLongK, size = p.m * p.n;
+  std::vector<T> parts(static_cast<size_t>(pieces * size));
+  parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t piece = begin; piece < end; ++piece) {
+      Product<T> part = p;
+      const int64_t k0 = piece * kLongK;
+      part.k = std::min(kLongK, p.k - k0);
+      part.a.data += k0 * p.a.k_step;
+      part.b.data += k0 * p.b.k_step;
+      part.c = parts.data() + piece * size;
+      part.c_row = p.n;
+      part.start = nullptr;
+      serially(part);
+    }
+  });
+  for (int64_t i = 0; i < p.m; ++i)
+    for (int64_t j = 0; j < p.n; ++j) {
+      T sum = parts[static_cast<size_t>(i * p.n + j)];
+      for (int64_t piece = 1; piece < pieces; ++piece) sum += parts[static_cast<size_t>(piece * size + i * p.n + j)];
+      p.c[i * p.c_row + j] = p.start ? sum + p.beta * p.start[i * p.start_row + j] : sum;
+    }
 }
 
 class Scratch {
@@ -60,35 +131,15 @@ void* gemm_scratch(size_t bytes) {
 
 template <class T>
 void multiply(const Product<T>& p) {
-  static const Multiply<T> serially = best_multiply<T>();
+  static const ProductKernels<T> kernels = best_kernels<T>();
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) return scale_start(p);
+  const Serial<T> serially = choose(p, kernels);
   const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  if (work < 2 * kWorkPerThread || omp_in_parallel()) return serially(p);
-  // Threads share out a grid of blocks of c.
-  const int64_t threads = std::min<int64_t>(thread_count(), static_cast<int64_t>(work / kWorkPerThread));
-  int64_t across = 1;
-  for (int64_t g = 1; g <= threads; ++g)
-    if (threads % g == 0 && p.m / (threads / g) + p.n / g < p.m / (threads / across) + p.n / across) across = g;
-  const int64_t down = threads / across;
-  constexpr int64_t kUnit = 32;
-  const int64_t row_units = (p.m + kUnit - 1) / kUnit, column_units = (p.n + kUnit - 1) / kUnit;
-  parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t cell = begin; cell < end; ++cell) {
-      const int64_t y = cell / across, x = cell % across;
-      const int64_t i0 = row_units * y / down * kUnit, i1 = std::min(p.m, row_units * (y + 1) / down * kUnit);
-      const int64_t j0 = column_units * x / across * kUnit, j1 = std::min(p.n, column_units * (x + 1) / across * kUnit);
-      if (i0 >= i1 || j0 >= j1) continue;
-      Product<T> part = p;
-      part.m = i1 - i0;
-      part.n = j1 - j0;
-      part.a = p.a.from(i0);
-      part.b = p.b.from(j0);
-      part.c += i0 * p.c_row + j0;
-      if (part.start) part.start += i0 * p.start_row + j0;
-      serially(part);
-    }
-  });
+  if (work < 2 * kWorkPerThread) return serially(p);
+  if (p.k > 2 * kLongK && p.m * p.n <= 4096 && !p.a.pack && !p.b.pack) return multiply_pieces(p, serially);
+  if (omp_in_parallel()) return serially(p);
+  multiply_blocks(p, std::min<int64_t>(thread_count(), static_cast<int64_t>(work / kWorkPerThread)), serially);
 }
 
 template void multiply(const Product<float>&);

@@ -1,28 +1,15 @@
 // The product of matrices for processors with AVX2.
-#include <algorithm>
-#include <cstring>
-#include <utility>
-
-#include "ops/gemm_kernels.h"
-
-#pragma GCC target("avx2,fma")
-#pragma GCC optimize("fp-contract=fast")
+#include "ops/gemm_tiles.h"
 
 namespace cresset {
-namespace {
-
-constexpr int kBytes = 32;
-#include "ops/gemm_kernels.inc"
-
-}  // namespace
 
 template <class T>
-Multiply<T> multiply_avx2() {
-  return Kernels<T>::product;
+ProductKernels<T> product_kernels_avx2() {
+  return {Kernels<T>::tiles, Kernels<T>::few_lines, Kernels<T>::one_line};
 }
-template Multiply<float> multiply_avx2();
-template Multiply<double> multiply_avx2();
-template Multiply<uint32_t> multiply_avx2();
-template Multiply<uint64_t> multiply_avx2();
+template ProductKernels<float> product_kernels_avx2();
+template ProductKernels<double> product_kernels_avx2();
+template ProductKernels<uint32_t> product_kernels_avx2();
+template ProductKernels<uint64_t> product_kernels_avx2();
 
 }  // namespace cresset

@@ -1,28 +1,13 @@
 // The product of matrices for processors with AVX-512.
-#include <algorithm>
-#include <cstring>
-#include <utility>
-
-#include "ops/gemm_kernels.h"
-
-#pragma GCC target("avx2,fma,avx512f,avx512dq,avx512bw,avx512vl,prefer-vector-width=512")
-#pragma GCC optimize("fp-contract=fast")
+#include "ops/gemm_tiles.h"
 
 namespace cresset {
-namespace {
-
-constexpr int kBytes = 64;
-#include "ops/gemm_kernels.inc"
-
-}  // namespace
 
 template <class T>
-Multiply<T> multiply_avx512() {
-  return Kernels<T>::product;
+ProductKernels<T> product_kernels_avx512() {
+  return {Kernels<T>::tiles, Kernels<T>::few_lines, Kernels<T>::one_line};
 }
-template Multiply<float> multiply_avx512();
-template Multiply<double> multiply_avx512();
-template Multiply<uint32_t> multiply_avx512();
-template Multiply<uint64_t> multiply_avx512();
+template ProductKernels<float> product_kernels_avx512();
+template ProductKernels<double> product_kernels_avx512();
 
 }  // namespace cresset

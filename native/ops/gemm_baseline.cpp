@@ -1,28 +1,15 @@
 // The product of matrices for any processor.
-#include <algorithm>
-#include <cstring>
-#include <utility>
-
-#include "ops/gemm_kernels.h"
-
-
-#pragma GCC optimize("fp-contract=fast")
+#include "ops/gemm_tiles.h"
 
 namespace cresset {
-namespace {
-
-constexpr int kBytes = 16;
-#include "ops/gemm_kernels.inc"
-
-}  // namespace
 
 template <class T>
-Multiply<T> multiply_baseline() {
-  return Kernels<T>::product;
+ProductKernels<T> product_kernels_baseline() {
+  return {Kernels<T>::tiles, Kernels<T>::few_lines, Kernels<T>::one_line};
 }
-template Multiply<float> multiply_baseline();
-template Multiply<double> multiply_baseline();
-template Multiply<uint32_t> multiply_baseline();
-template Multiply<uint64_t> multiply_baseline();
+template ProductKernels<float> product_kernels_baseline();
+template ProductKernels<double> product_kernels_baseline();
+template ProductKernels<uint32_t> product_kernels_baseline();
+template ProductKernels<uint64_t> product_kernels_baseline();
 
 }  // namespace cresset

@@ -1,0 +1,59 @@
+"""cresset: PyTorch's API as small, fast and truthful software. `import cresset as torch`."""
+
+import importlib as _importlib
+import math as _math
+
+try:
+    from . import _native
+except ImportError as _error:
+    raise ImportError(f"cresset: the native module is not built ({_error}). If this is the source tree, install it first: pip install .") from _error
+
+from ._native import (  # noqa: F401
+    Generator, Size, Tensor, can_cast, default_generator, device, dtype, get_default_dtype, get_num_threads, is_grad_enabled, is_inference_mode_enabled, layout, memory_format,
+    promote_types, result_type, set_default_dtype, set_num_threads,
+)  # fmt: skip
+
+__version__ = "0.1.0"
+
+for _name in dir(_native):
+    if isinstance(getattr(_native, _name), (dtype, layout, memory_format)):
+        globals()[_name] = getattr(_native, _name)
+
+e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
+
+from . import ops as _ops  # noqa: E402
+from . import tensor as _tensor_methods  # noqa: E402
+from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402, F401
+from .data_types import finfo, iinfo  # noqa: E402, F401
+from .making import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, get_default_device, set_default_device, set_default_tensor_type, tensor  # noqa: E402, F401
+from .printing import set_printoptions  # noqa: E402, F401
+from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402, F401
+from .storage import TypedStorage, UntypedStorage  # noqa: E402, F401
+
+globals().update(_ops.functions)
+_tensor_methods.install(_ops.methods)
+
+# Subpackages load when they are first used.
+_SUBPACKAGES = {
+    "autograd", "linalg", "fft", "special", "nn", "optim", "utils", "func", "distributions", "testing", "masked", "signal", "random", "storage", "printing", "overrides",
+    "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "sparse", "library",
+}  # fmt: skip
+
+
+def __getattr__(name):
+    if name in _SUBPACKAGES:
+        try:
+            return _importlib.import_module("." + name, __name__)
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+    if name == "_C":
+        return _native
+    import difflib
+
+    near = difflib.get_close_matches(name, list(globals()), 1)
+    raise AttributeError(f"module 'cresset' has no attribute {name!r}" + (f"; did you mean {near[0]!r}?" if near else "; it is not there yet"))
+
+
+def __dir__():
+    return sorted(set(globals()) | {name for name in _SUBPACKAGES if _importlib.util.find_spec(f"{__name__}.{name}")})

@@ -1,0 +1,131 @@
+"""Tensors from data: tensor, as_tensor, asarray, from_numpy, frombuffer, from_dlpack; and the defaults for new tensors."""
+
+import warnings
+
+from . import _native
+
+Tensor = _native.Tensor
+
+
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False, names=None):
+    """A tensor with a copy of `data`: numbers, nested lists, arrays.
+
+    >>> cresset.tensor([[1.0, 2.0], [3.0, 4.0]])
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    if isinstance(data, Tensor):
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), "
+            "rather than torch.tensor(sourceTensor).",
+            stacklevel=2,
+        )
+    made = _native.make_tensor(data, dtype, device)
+    if pin_memory:
+        _native.set_pinned(made, True)
+    return made.requires_grad_() if requires_grad else made
+
+
+def from_numpy(ndarray):
+    """A tensor that shares the memory of a NumPy array."""
+    if type(ndarray).__module__.partition(".")[0] != "numpy" and not hasattr(ndarray, "__array_interface__"):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    if not ndarray.flags.writeable:
+        warnings.warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will result in undefined behavior. "
+            "You may want to copy the array to protect its data or make it writable before converting it to a tensor.",
+            stacklevel=2,
+        )
+    if ndarray.dtype.byteorder == ">":
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.")
+    return _native.from_buffer(ndarray)
+
+
+def as_tensor(data, dtype=None, device=None):
+    """`data` as a tensor, sharing memory where that is possible."""
+    if isinstance(data, Tensor):
+        return data.to(device=device, dtype=dtype)
+    if hasattr(data, "__array_interface__") and hasattr(data, "flags"):
+        shared = _native.from_buffer(data) if data.dtype.byteorder != ">" else _native.make_tensor(data.tolist(), dtype, device)
+        return shared.to(device=device, dtype=dtype)
+    return _native.make_tensor(data, dtype, device)
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    """`obj` as a tensor: a tensor, an array, a buffer, a DLPack capsule, a number or nested lists."""
+    if isinstance(obj, Tensor):
+        made = obj if requires_grad else obj.detach()
+    elif hasattr(obj, "__array_interface__") and hasattr(obj, "flags"):
+        made = _native.from_buffer(obj)
+    elif hasattr(obj, "__dlpack__"):
+        made = from_dlpack(obj)
+    elif isinstance(obj, (bytes, bytearray, memoryview)) or type(obj).__name__ == "array":
+        made = frombuffer(obj, dtype=dtype or _native.get_default_dtype())
+    else:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence.")
+        return tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
+    converted = made.to(device=device, dtype=dtype)
+    if copy is False and converted is not made:
+        raise ValueError(f"can't alias a {made.dtype} {made.device} tensor into {dtype or made.dtype} on {device or made.device}")
+    if copy and converted is made:
+        converted = made.clone()
+    if requires_grad and not converted.requires_grad:
+        converted = converted.detach().requires_grad_()
+    return converted
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """A 1-D tensor on the memory of an object with the buffer protocol.
+
+    >>> cresset.frombuffer(bytearray([1, 0, 2, 0]), dtype=cresset.int16)
+    tensor([1, 2], dtype=torch.int16)
+    """
+    view = memoryview(buffer)
+    if view.readonly:
+        warnings.warn(
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the underlying (supposedly non-writable) buffer "
+            "using the tensor. You may want to copy the buffer to protect its data or make it writable before converting it to a tensor.",
+            stacklevel=2,
+        )
+    size = view.nbytes
+    width = dtype.itemsize
+    if size == 0 or count == 0:
+        raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
+    if offset < 0 or offset >= size:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1")
+    if count > 0:
+        if offset + count * width > size:
+            raise ValueError(f"requested buffer length ({count} * {width} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({size} bytes)")
+    elif (size - offset) % width:
+        raise ValueError(f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({width})")
+    n = count if count > 0 else (size - offset) // width
+    made = _native.from_buffer(view.cast("B")[offset : offset + n * width]).view(dtype)
+    return made.requires_grad_() if requires_grad else made
+
+
+def from_dlpack(ext_tensor, *, device=None, copy=None):
+    """A tensor on the memory of an object with __dlpack__ (or of a DLPack capsule)."""
+    capsule = ext_tensor.__dlpack__() if hasattr(ext_tensor, "__dlpack__") else ext_tensor
+    made = _native.from_dlpack_capsule(capsule)
+    return made.clone() if copy else made
+
+
+def set_default_device(device):
+    """Where new tensors are made when no device is given; None for the CPU."""
+    _native.set_default_device_raw(device)
+
+
+def get_default_device():
+    """Where new tensors are made when no device is given."""
+    return _native.default_device()
+
+
+def set_default_tensor_type(t):
+    """Set the default dtype by an old tensor type, such as torch.DoubleTensor or its name."""
+    from .tensor import _LEGACY
+
+    word = (t if isinstance(t, str) else t.__name__).rpartition(".")[2].removesuffix("Tensor")
+    if word not in _LEGACY:
+        raise TypeError(f"invalid type object: {t}")
+    _native.set_default_dtype(getattr(_native, _LEGACY[word]))

@@ -1,0 +1,21 @@
+"""What each operator is: formulas, derivatives, functions made of others. Importing a topic puts its names into the registry."""
+
+import importlib
+
+from . import registry
+
+# The topics, one module each. Order matters only for names that a later topic redefines.
+TOPICS = (
+    "formulas", "viewing", "conversion", "arithmetic_forms", "creation", "random", "reducing", "scanning", "normalizing", "indexing", "scattering", "sorting", "products", "convolving", "pooling",
+    "rearranging", "joining", "diagonals", "copies", "contractions", "statistics", "differences", "histograms", "distances", "comparing", "ordering", "windows",
+    "spectrograms",
+)  # fmt: skip
+
+for _topic in TOPICS:
+    try:  # TRANSITION
+        importlib.import_module("." + _topic, __name__)
+    except (ModuleNotFoundError, KeyError) as e:
+        import sys
+        print("TRANSITION", _topic, repr(e), file=sys.stderr)
+
+functions, methods = registry.functions, registry.methods

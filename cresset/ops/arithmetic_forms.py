@@ -1,0 +1,145 @@
+"""Further names and forms of pointwise operators: aliases, operators with a choice of formula, reflected arithmetic."""
+
+import cresset
+
+from .registry import alias, function, functions, methods
+
+for _name, _others in {
+    "sub": ("subtract",), "mul": ("multiply",), "div": ("divide", "true_divide"), "div_floor": ("floor_divide",), "abs": ("absolute",), "neg": ("negative",),
+    "clamp": ("clip",), "ne": ("not_equal",), "lt": ("less",), "le": ("less_equal",), "gt": ("greater",), "ge": ("greater_equal",), "trunc": ("fix",),
+    "acos": ("arccos",), "asin": ("arcsin",), "atan": ("arctan",), "atan2": ("arctan2",), "acosh": ("arccosh",), "asinh": ("arcsinh",), "atanh": ("arctanh",),
+}.items():  # fmt: skip
+    alias(_name, *_others)
+for _table in (functions, methods):
+    for _private in ("div_floor", "div_trunc", "div_floor_", "div_trunc_"):
+        _table.pop(_private, None)
+
+
+@function(method=True)
+def positive(input):
+    """The tensor itself; bool tensors are refused, as by the operator +.
+
+    >>> cresset.positive(cresset.tensor([-1.0]))
+    tensor([-1.])
+    """
+    if input.dtype == cresset.bool:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+@function(method=True, inplace=True)
+def float_power(input, exponent):
+    """input ** exponent, computed in float64 (or complex128).
+
+    >>> cresset.float_power(cresset.tensor([2]), 3)
+    tensor([8.], dtype=torch.float64)
+    """
+    complex_wanted = any(isinstance(v, complex) or (isinstance(v, cresset.Tensor) and v.is_complex()) for v in (input, exponent))
+    dtype = cresset.complex128 if complex_wanted else cresset.float64
+    base = input.to(dtype) if isinstance(input, cresset.Tensor) else cresset.tensor(input, dtype=dtype)
+    return base ** (exponent.to(dtype) if isinstance(exponent, cresset.Tensor) else exponent)
+
+
+@function(method=True)
+def conj(input):
+    """The complex conjugate; of a real tensor, itself.
+
+    >>> cresset.conj(cresset.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return cresset.conj_physical(input) if input.is_complex() else input
+
+
+@function(method=True)
+def resolve_conj(input):
+    """The tensor itself: conjugation is always carried out here, never pending."""
+    return input
+
+
+@function(method=True)
+def resolve_neg(input):
+    """The tensor itself: negation is always carried out here, never pending."""
+    return input
+
+
+@function(method=True)
+def is_conj(input):
+    """False: conjugation is always carried out here, never pending."""
+    return False
+
+
+@function(method=True)
+def is_neg(input):
+    """False: negation is always carried out here, never pending."""
+    return False
+
+
+@function(method=True)
+def is_nonzero(input):
+    """Whether the only element is not zero."""
+    if input.numel() != 1:
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous" if input.numel() else "Boolean value of Tensor with no values is ambiguous")
+    return bool(input)
+
+
+@function(method=True)
+def is_same_size(input, other):
+    """Whether both have the same shape."""
+    return input.shape == other.shape
+
+
+@function
+def is_tensor(obj):
+    """Whether `obj` is a tensor."""
+    return isinstance(obj, cresset.Tensor)
+
+
+@function
+def numel(input):
+    """The number of elements.
+
+    >>> cresset.numel(cresset.zeros(2, 3))
+    6
+    """
+    return input.numel()
+
+
+@function
+def is_floating_point(input):
+    """Whether the dtype is a floating-point type."""
+    return input.is_floating_point()
+
+
+@function
+def is_complex(input):
+    """Whether the dtype is complex."""
+    return input.is_complex()
+
+
+@function(method=True)
+def rsub(input, other, *, alpha=1):
+    """other - alpha * input."""
+    return cresset.sub(other, input, alpha=alpha)
+
+
+_where = functions["where"]
+
+
+@function(method=False)
+def where(condition, input=None, other=None, *, out=None):
+    """Elements of `input` where `condition` holds, of `other` elsewhere; with the condition alone, the places where it holds.
+
+    >>> cresset.where(cresset.tensor([True, False]), 1.0, 2.0)
+    tensor([1., 2.])
+    """
+    if input is None and other is None:
+        return cresset.nonzero(condition, as_tuple=True)
+    return _where(condition, input, other) if out is None else _where(condition, input, other, out=out)
+
+
+def _where_method(self, condition, other):
+    """Elements of the tensor where `condition` holds, of `other` elsewhere."""
+    return _where(condition, self, other)
+
+
+methods["where"] = _where_method

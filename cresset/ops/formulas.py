@@ -1,0 +1,21 @@
+"""The formulas read with tensors: what backward of a pointwise operator is when the backward itself is recorded."""
+
+from .. import _native
+
+_CASTS = {"int": int, "bool": bool}
+
+
+def backward(name, grad, inputs, output, attributes, needs):
+    """The gradients of the pointwise operator `name`, as ordinary (and so differentiable) operations.
+
+    Loaded on first use: eager training never needs it.
+    """
+    from .pointwise import definitions, set_tensor_operator
+
+    set_tensor_operator(_native.operators().__getitem__)
+    definition = definitions[name]
+    values = [_CASTS.get(a.kind, lambda v: v)(v) for a, v in zip(definition.attributes, attributes, strict=True)]
+    return definition.gradients(grad, inputs, values, output)
+
+
+_native.set_pointwise_derivative(backward)

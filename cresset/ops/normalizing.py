@@ -1,0 +1,253 @@
+"""Softmax, and normalization over layers, groups and batches: documentation, derivatives, and the functions of PyTorch's `torch`
+namespace over the native operators.
+
+A gradient is one fused kernel; when it shall itself be differentiated (create_graph) it is made of ordinary operators instead.
+"""
+
+import math
+
+import cresset
+
+from .registry import function, operator
+
+# --- softmax ---
+
+softmax = operator("softmax", """exp(x) / sum(exp(x)) along `dim`: positive numbers that sum to one.
+
+    Args:
+        dtype: convert the elements first, for instance from half precision.
+
+    >>> cresset.softmax(cresset.tensor([0.0, 0.0]), dim=0)
+    tensor([0.5000, 0.5000])
+    """)  # fmt: skip
+
+log_softmax = operator("log_softmax", """log(softmax(x)) along `dim`, computed without overflow.
+
+    >>> cresset.log_softmax(cresset.tensor([0.0, 0.0]), dim=0)
+    tensor([-0.6931, -0.6931])
+    """)  # fmt: skip
+
+
+@softmax.derivative
+def _(grad, output, dim):
+    yield lambda: cresset._softmax_backward_data(grad, output, dim)
+
+
+@log_softmax.derivative
+def _(grad, output, dim):
+    yield lambda: cresset._log_softmax_backward_data(grad, output, dim)
+
+
+_softmax_backward_data = operator("_softmax_backward_data", """With y = softmax(x): dx = y (dy - sum(dy y)).""")
+_log_softmax_backward_data = operator("_log_softmax_backward_data", """With y = log_softmax(x): dx = dy - exp(y) sum(dy).""")
+
+
+@_softmax_backward_data.derivative
+def _(grad, grad_output, output, dim):
+    yield lambda: cresset._softmax_backward_data(grad, output, dim)
+    yield lambda: (
+        grad * (grad_output - (grad_output * output).sum(dim, keepdim=True))
+        - grad_output * (grad * output).sum(dim, keepdim=True)
+    )
+
+
+@_log_softmax_backward_data.derivative
+def _(grad, grad_output, output, dim):
+    yield lambda: grad - (grad * output.exp()).sum(dim, keepdim=True)
+    yield lambda: -grad * output.exp() * grad_output.sum(dim, keepdim=True)
+
+
+# --- what all normalizations share ---
+
+
+def _once(make):
+    """A function that calls `make` when it is first called, and gives that result ever after."""
+    made = []
+
+    def get(which):
+        if not made:
+            made.append(make())
+        return made[0][which]
+
+    return get
+
+
+def _standardized(x, dims, eps, centred=True):
+    """(x - mean) rstd and rstd, of ordinary operators."""
+    distance = x - x.mean(dims, keepdim=True) if centred else x
+    rstd = (distance.square().mean(dims, keepdim=True) + eps).rsqrt()
+    return distance * rstd, rstd
+
+
+def _standardized_backward(grad, standard, rstd, dims, centred=True):
+    """With h = (x - mean) rstd: dx = rstd (dh - mean(dh) - h mean(dh h))"""
+    slope = standard * (grad * standard).mean(dims, keepdim=True)
+    level = grad.mean(dims, keepdim=True) if centred else 0
+    return rstd * (grad - level - slope)
+
+
+# --- layer and RMS normalization ---
+
+native_layer_norm = operator("native_layer_norm", """Layer normalization, the mean and the reciprocal standard deviation: see `layer_norm`.""")
+
+
+def _row_gradients(grad, input, normalized_shape, mean, rstd, weight, eps, centred):
+    """Callables for the gradients of input, weight and bias."""
+    if cresset.is_grad_enabled():
+        count = len(normalized_shape)
+        own, others = tuple(range(-count, 0)), tuple(range(input.ndim - count))
+        standard, spread = _standardized(input, own, eps, centred)
+        scaled = grad if weight is None else grad * weight
+        yield lambda: _standardized_backward(scaled, standard, spread, own, centred)
+        yield lambda: (grad * standard).sum(others) if others else grad * standard
+        yield lambda: grad.sum(others) if others else grad
+        return
+    yield lambda: cresset._normalize_backward_input(grad, input, normalized_shape, mean, rstd, weight)
+    parameters = _once(lambda: cresset._normalize_backward_weight(grad, input, normalized_shape, mean, rstd))
+    yield lambda: parameters(0)
+    yield lambda: parameters(1)
+
+
+@native_layer_norm.derivative
+def _(grad, input, normalized_shape, mean, rstd, weight, eps):
+    yield from _row_gradients(grad, input, normalized_shape, mean, rstd, weight, eps, True)
+
+
+@function
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
+    """Normalize over the trailing dimensions `normalized_shape`, then scale by `weight` and shift by `bias`.
+
+    >>> cresset.layer_norm(cresset.tensor([1.0, 3.0]), (2,), eps=0.0)
+    tensor([-1.,  1.])
+    """
+    return cresset.native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
+
+
+_rms_norm = operator("_rms_norm", """RMS normalization and the reciprocal root of the mean square: see `rms_norm`.""")
+
+
+@_rms_norm.derivative
+def _(grad, input, normalized_shape, rstd, weight, eps):
+    yield from _row_gradients(grad, input, normalized_shape, None, rstd, weight, eps, False)
+
+
+@function
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """Divide by the root of the mean square over the trailing dimensions `normalized_shape`, then scale by `weight`.
+
+    Args:
+        eps: added to the mean square; the machine epsilon of the dtype (of float, for the halves) if None.
+
+    >>> cresset.rms_norm(cresset.tensor([3.0, 4.0, 0.0, 0.0]), (4,))
+    tensor([1.2000, 1.6000, 0.0000, 0.0000])
+    """
+    if eps is None:
+        wide = input.dtype in (cresset.float64, cresset.complex128)
+        eps = cresset.finfo(cresset.float64 if wide else cresset.float32).eps
+    if input.is_complex():
+        dims = tuple(range(-len(normalized_shape), 0))
+        size = (input.abs().square().mean(dims, keepdim=True) + eps).rsqrt()
+        return input * size if weight is None else input * size * weight
+    return cresset._rms_norm(input, normalized_shape, weight, eps)[0]
+
+
+# --- group normalization ---
+
+native_group_norm = operator("native_group_norm", """Group normalization, the mean and the reciprocal standard deviation: see `group_norm`.""")
+
+
+@native_group_norm.derivative
+def _(grad, input, weight, mean, rstd, N, C, HxW, group, eps):
+    if cresset.is_grad_enabled():
+        grouped = (N, group, C // group, HxW)
+        standard, spread = _standardized(input.reshape(grouped), (2, 3), eps)
+        flat = grad.reshape(grouped)
+        scaled = flat if weight is None else flat * weight.reshape(1, group, C // group, 1)
+        yield lambda: _standardized_backward(scaled, standard, spread, (2, 3)).reshape(input.shape)
+        yield lambda: (flat * standard).sum((0, 3)).reshape(C)
+        yield lambda: flat.sum((0, 3)).reshape(C)
+        return
+    gradients = _once(lambda: cresset._group_norm_backward(grad, input, mean, rstd, weight, N, C, HxW, group))
+    yield lambda: gradients(0)
+    yield lambda: gradients(1)
+    yield lambda: gradients(2)
+
+
+@function
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
+    """Normalize each of `num_groups` groups of channels of each sample, then scale and shift each channel.
+
+    >>> cresset.group_norm(cresset.tensor([[1.0, 3.0, 5.0, 9.0]]), 2, eps=0.0)
+    tensor([[-1.,  1., -1.,  1.]])
+    """
+    if input.ndim < 2:
+        raise RuntimeError(f"group_norm: Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    batch, channels, *space = input.shape
+    return cresset.native_group_norm(input, weight, bias, batch, channels, math.prod(space), num_groups, eps)[0]
+
+
+# --- batch normalization ---
+
+native_batch_norm = operator("native_batch_norm", """Batch normalization, the mean and the reciprocal standard deviation: see `batch_norm`.""")
+
+
+@native_batch_norm.derivative
+def _(grad, input, weight, running_mean, running_var, training, mean, rstd, eps):
+    shape = (1, -1) + (1,) * (input.ndim - 2)
+    others = (0, *range(2, input.ndim))
+    if not training:
+        mean, rstd = running_mean.to(grad.dtype), (running_var.to(grad.dtype) + eps).rsqrt()
+    if cresset.is_grad_enabled():
+        scaled = grad if weight is None else grad * weight.reshape(shape)
+        if training:
+            standard, spread = _standardized(input, others, eps)
+            yield lambda: _standardized_backward(scaled, standard, spread, others)
+        else:
+            spread = rstd.reshape(shape)
+            standard = (input - mean.reshape(shape)) * spread
+            yield lambda: scaled * spread
+        yield lambda: (grad * standard).sum(others)
+        yield lambda: grad.sum(others)
+        return
+    gradients = _once(lambda: cresset._batch_norm_backward(grad, input, mean, rstd, weight, training))
+    yield lambda: gradients(0)
+    yield lambda: gradients(1)
+    yield lambda: gradients(2)
+
+
+@function
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    """Normalize each channel (dimension 1) over all samples and places, then scale by `weight` and shift by `bias`.
+
+    Args:
+        running_mean, running_var: what is used outside of training; updated by `momentum` in training.
+
+    >>> cresset.batch_norm(cresset.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 0.0, False)
+    tensor([[-1.],
+            [ 1.]])
+    """
+    return cresset.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+@function
+def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+    """Normalize each channel of each sample over its places, then scale by `weight` and shift by `bias`.
+
+    Args:
+        running_mean, running_var: means over the samples; used if `use_input_stats` is false, else updated by `momentum`.
+
+    >>> cresset.instance_norm(cresset.tensor([[[1.0, 3.0]]]), None, None, None, None, True, 0.1, 0.0, False)
+    tensor([[[-1.,  1.]]])
+    """
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    samples, channels = input.shape[:2]
+    mean, var, weight, bias = (None if t is None else t.repeat(samples) for t in (running_mean, running_var, weight, bias))
+    flat = input.contiguous().view(1, samples * channels, *input.shape[2:])
+    out = cresset.batch_norm(flat, weight, bias, mean, var, use_input_stats, momentum, eps, cudnn_enabled)
+    if use_input_stats:
+        with cresset.no_grad():
+            for running, each in ((running_mean, mean), (running_var, var)):
+                if running is not None:
+                    running.copy_(each.view(samples, channels).mean(0))
+    return out.view(input.shape)

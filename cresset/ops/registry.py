@@ -1,0 +1,179 @@
+"""How operators reach the public namespaces: `operator` for native ones, `function` for functions made of others.
+
+`functions` and `methods` collect what `cresset` and `Tensor` offer, by name.
+"""
+
+import functools
+import inspect
+
+from .. import _native
+
+functions = {}  # name -> callable, becomes cresset.<name>
+methods = {}  # name -> callable, becomes Tensor.<name>
+
+_operators = _native.operators()
+
+for _name, _operator in _operators.items():
+    _is_function, _is_method = _native.operator_forms(_name)
+    if _is_function:
+        functions[_name] = _operator
+    if _is_method:
+        methods[_name] = _operator
+
+
+class Overload:
+    """One signature of a native operator that has several."""
+
+    def __init__(self, operator, overload):
+        self.operator, self.overload = operator, overload
+
+    def __call__(self, *args, **kwargs):
+        return self.operator(*args, **kwargs)
+
+    def derivative(self, function):
+        return self.operator.derivative(function, overload=self.overload)
+
+
+def operator(name, doc=None):
+    """The native operator `name` (or an overload of it, `name.overload`), with its documentation."""
+    name, _, overload = name.partition(".")
+    native = _operators.get(name)
+    if native is None:
+        raise KeyError(f"operator: there is no native operator {name!r}")
+    if doc is not None:
+        native.__doc__ = inspect.cleandoc(doc)
+    return Overload(native, overload)
+
+
+def function(definition=None, *, method=False, inplace=False, out=False, name=None):
+    """Offer a Python function as cresset.<name>.
+
+    Args:
+        method: True: also as Tensor.<name>; "only": not as a function.
+        inplace: also as Tensor.<name>_, which copies the result into its first argument.
+        out: add the keyword out=, into which the result is copied.
+        name: the public name, when it is not the function's.
+    """
+    if definition is None:
+        return functools.partial(function, method=method, inplace=inplace, out=out, name=name)
+    public = name or definition.__name__
+    offered = _with_out(definition, public) if out else definition
+    if method != "only":
+        functions[public] = offered
+    if method:
+        methods[public] = offered
+    if inplace:
+        methods[public + "_"] = _in_place(definition, public)
+    return offered
+
+
+def _with_out(definition, public):
+    @functools.wraps(definition)
+    def with_out(*args, out=None, **kwargs):
+        result = definition(*args, **kwargs)
+        return result if out is None else _store(public, out, result)
+
+    signature = inspect.signature(definition)
+    parameter = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
+    with_out.__signature__ = signature.replace(parameters=[*signature.parameters.values(), parameter])
+    return with_out
+
+
+def _store(public, out, result):
+    """Copy a result (or several) into out=, as native operators do."""
+    if isinstance(result, (tuple, list)):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise TypeError(f"{public}(): out= must hold {len(result)} tensors")
+        stored = [_store(public, o, r) for o, r in zip(out, result, strict=True)]
+        return type(result)(*stored) if hasattr(result, "_fields") else type(result)(stored)
+    if not _native.can_cast(result.dtype, out.dtype):
+        raise RuntimeError(f"{public}: result type {str(result.dtype)[6:]} can't be cast to the desired output type {str(out.dtype)[6:]}")
+    if (out.requires_grad or result.requires_grad) and _native.is_grad_enabled():
+        raise RuntimeError(f"{public}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+    if out.shape != result.shape:
+        out.resize_(result.shape)
+    return out.copy_(result)
+
+
+def _in_place(definition, public):
+    @functools.wraps(definition)
+    def in_place(input, *args, **kwargs):
+        return input.copy_(definition(input, *args, **kwargs))
+
+    in_place.__name__ = in_place.__qualname__ = public + "_"
+    in_place.__doc__ = f"In-place form of `{public}`."
+    return in_place
+
+
+def alias(name, *others):
+    """Offer what is known as `name` under further names as well."""
+    for table in (functions, methods):
+        if name in table:
+            for other in others:
+                table[other] = table[name]
+    if name + "_" in methods:
+        for other in others:
+            methods[other + "_"] = methods[name + "_"]
+
+
+_KINDS = {
+    "Tensor": "Tensor", "Operand": "Tensor | Number", "Scalar": "Number", "int": "int", "float": "float", "bool": "bool", "str": "str", "ScalarType": "dtype",
+    "Device": "device", "Layout": "layout", "MemoryFormat": "memory_format", "Generator": "Generator",
+}  # fmt: skip
+
+
+def _annotation(kind):
+    optional = kind.endswith("?")
+    kind = kind.rstrip("?")
+    base, bracket, _ = kind.partition("[")
+    text = _KINDS.get(base.rstrip("?"), base)
+    if bracket:
+        text = f"Sequence[{text}]"
+    return text + (" | None" if optional else "")
+
+
+def _default(text, kind):
+    if text in ("None", "True", "False"):
+        return {"None": None, "True": True, "False": False}[text]
+    if kind.startswith("str"):
+        return text
+    if text.startswith(("[", "(")):
+        return tuple(int(part) for part in text[1:-1].split(",") if part.strip())
+    try:
+        return int(text)
+    except ValueError:
+        try:
+            return float(text)
+        except ValueError:
+            return text
+
+
+def signature_of(text):
+    """inspect.Signature of a native operator's signature text."""
+    inside, _, result = text[text.index("(") + 1 :].rpartition(") ->")
+    parameters, kind, depth, part = [], inspect.Parameter.POSITIONAL_OR_KEYWORD, 0, ""
+    pieces = []
+    for character in inside + ",":
+        depth += character in "[(" and 1 or (character in "])" and -1 or 0)
+        if character == "," and depth == 0:
+            pieces.append(part.strip())
+            part = ""
+        else:
+            part += character
+    for piece in filter(None, pieces):
+        if piece == "*":
+            kind = inspect.Parameter.KEYWORD_ONLY
+            continue
+        type_text, _, rest = piece.partition(" ")
+        name, equals, default = rest.partition("=")
+        if type_text == "int[...]":
+            parameters.append(inspect.Parameter(name, inspect.Parameter.VAR_POSITIONAL, annotation="int"))
+            kind = inspect.Parameter.KEYWORD_ONLY
+            continue
+        value = _default(default, type_text) if equals else inspect.Parameter.empty
+        parameters.append(inspect.Parameter(name, kind, default=value, annotation=_annotation(type_text)))
+    returns = result.strip().replace("Tensor[]", "tuple[Tensor, ...]")
+    return inspect.Signature(parameters, return_annotation=returns)
+
+
+_native.Operator.__signature__ = property(lambda self: signature_of(self.signatures[0]))

@@ -1,0 +1,109 @@
+"""Scans: documentation and derivatives of cumulative sums, products, extremes and log-sum-exps."""
+
+import cresset
+
+from .registry import operator
+
+cumsum = operator("cumsum", """The sum of the elements so far along `dim`. Integers and bool are summed in int64.
+
+    >>> cresset.cumsum(cresset.tensor([1, 2, 3]), dim=0)
+    tensor([1, 3, 6])
+    """)  # fmt: skip
+
+
+def _from_the_end(scan, x, dim):
+    return scan(x.flip(dim), dim).flip(dim)
+
+
+@cumsum.derivative
+def _(grad, dim):
+    yield lambda: _from_the_end(cresset.cumsum, grad, dim) if grad.ndim else grad
+
+
+cumprod = operator("cumprod", """The product of the elements so far along `dim`.
+
+    >>> cresset.cumprod(cresset.tensor([1, 2, 3]), dim=0)
+    tensor([1, 2, 6])
+    """)  # fmt: skip
+
+
+def _cumprod_backward_with_zeros(grad, x, dim):
+    """dx[k] is the product of all x before k, times s[k] = grad[k] + x[k+1] s[k+1].
+
+    The recurrence is solved by doubling: after each step s and the product that leads on from it reach twice as far.
+    """
+    size = x.size(dim)
+    one, zero = cresset.ones_like(x.narrow(dim, 0, 1)), cresset.zeros_like(x.narrow(dim, 0, 1))
+    before = cresset.cat([one, x.narrow(dim, 0, size - 1)], dim).cumprod(dim)
+    s, onward, reach = grad, cresset.cat([x.narrow(dim, 1, size - 1), zero], dim).conj(), 1
+    while reach < size:
+        near, far = (lambda t: t.narrow(dim, 0, size - reach)), (lambda t: t.narrow(dim, reach, size - reach))
+        s = cresset.cat([near(s) + near(onward) * far(s), s.narrow(dim, size - reach, reach)], dim)
+        onward = cresset.cat([near(onward) * far(onward), onward.narrow(dim, size - reach, reach)], dim)
+        reach *= 2
+    return before.conj() * s
+
+
+@cumprod.derivative
+def _(grad, input, output, dim, dtype):
+    def gradient():
+        if input.ndim == 0 or input.numel() == 0:
+            return grad
+        x = input if dtype is None else input.to(dtype)
+        if (x == 0).any():
+            return _cumprod_backward_with_zeros(grad, x, dim)
+        return _from_the_end(cresset.cumsum, grad * output.conj(), dim) / x.conj()
+
+    yield gradient
+
+
+logcumsumexp = operator("logcumsumexp", """The logarithm of the sum of exponentials so far along `dim`, computed without overflow.
+
+    >>> cresset.logcumsumexp(cresset.zeros(3), dim=0)
+    tensor([0.0000, 0.6931, 1.0986])
+    """)  # fmt: skip
+
+
+@logcumsumexp.derivative
+def _(grad, input, output, dim):
+    def part(size):
+        return (_from_the_end(cresset.logcumsumexp, size.log() - output.conj(), dim) + input.conj()).exp()
+
+    def gradient():
+        if input.ndim == 0 or input.numel() == 0:
+            return grad
+        if input.is_complex():
+            return part(grad)
+        # Sums of logarithms know no signs: what is positive and what is negative go separately.
+        return part(grad.clamp_min(0)) - part((-grad).clamp_min(0))
+
+    yield gradient
+
+
+def _to_where_it_came_from(grad, indices, dim):
+    return cresset.zeros_like(grad).scatter_add(dim, indices, grad) if grad.ndim else grad
+
+
+cummax = operator("cummax", """The largest element so far along `dim`, and its index; the last of equal ones.
+
+    >>> values, indices = cresset.cummax(cresset.tensor([1, 3, 2]), dim=0)
+    >>> values, indices
+    (tensor([1, 3, 3]), tensor([0, 1, 1]))
+    """)  # fmt: skip
+
+cummin = operator("cummin", """The smallest element so far along `dim`, and its index; the last of equal ones.
+
+    >>> values, indices = cresset.cummin(cresset.tensor([3, 1, 2]), dim=0)
+    >>> values, indices
+    (tensor([3, 1, 1]), tensor([0, 1, 1]))
+    """)  # fmt: skip
+
+
+@cummax.derivative
+def _(grad, indices, dim):
+    yield lambda: _to_where_it_came_from(grad, indices, dim)
+
+
+@cummin.derivative
+def _(grad, indices, dim):
+    yield lambda: _to_where_it_came_from(grad, indices, dim)

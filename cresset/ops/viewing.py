@@ -1,0 +1,292 @@
+"""Views: documentation and derivatives of the operators that show the same memory differently."""
+
+import cresset
+
+from .registry import operator
+
+detach = operator("detach", """The same memory without history: a result that needs no gradient.""")
+
+alias = operator("alias", """A view of the whole tensor.""")
+
+
+@alias.derivative
+def _(grad):
+    yield lambda: grad
+
+
+select = operator("select", """The slice at `index` of dimension `dim`, which disappears.
+
+    >>> cresset.tensor([[1, 2], [3, 4]]).select(0, 1)
+    tensor([3, 4])
+    """)  # fmt: skip
+
+
+@select.derivative
+def _(grad, input_info, dim, index):
+    yield lambda: embed(grad, input_info, lambda whole: whole.select(dim, index))
+
+
+slice = operator("slice", """The elements start, start + step, ... before `end` of dimension `dim`.""")
+
+
+@slice.derivative
+def _(grad, input_info, dim, start, end, step):
+    yield lambda: embed(grad, input_info, lambda whole: cresset.slice(whole, dim, start, end, step))
+
+
+narrow = operator("narrow", """The `length` elements from `start` on of dimension `dim`.
+
+    >>> cresset.arange(5).narrow(0, 1, 3)
+    tensor([1, 2, 3])
+    """)  # fmt: skip
+
+
+@narrow.derivative
+def _(grad, input_info, dim, start, length):
+    yield lambda: embed(grad, input_info, lambda whole: whole.narrow(dim, start, length))
+
+
+def embed(grad, info, part):
+    """A tensor of zeros like `info` whose `part` is grad."""
+    whole = cresset.zeros(info.shape, dtype=grad.dtype, device=grad.device)
+    part(whole).copy_(grad)  # when recorded, the history of `whole` follows its view
+    return whole
+
+
+unsqueeze = operator("unsqueeze", """A dimension of size one inserted at `dim`.
+
+    >>> cresset.ones(3).unsqueeze(0).shape
+    torch.Size([1, 3])
+    """)  # fmt: skip
+
+
+@unsqueeze.derivative
+def _(grad, dim):
+    yield lambda: grad.squeeze(dim)
+
+
+squeeze = operator("squeeze", """Without the dimensions of size one (all, or those in `dim`).
+
+    >>> cresset.ones(1, 3, 1).squeeze().shape
+    torch.Size([3])
+    """)  # fmt: skip
+squeeze_dim, squeeze_dims = operator("squeeze.dim"), operator("squeeze.dims")
+
+
+@squeeze.derivative
+@squeeze_dim.derivative
+@squeeze_dims.derivative
+def _(grad, input_info):
+    yield lambda: grad.reshape(input_info.shape)
+
+
+transpose = operator("transpose", """Dimensions `dim0` and `dim1` exchanged.
+
+    >>> cresset.ones(2, 3).transpose(0, 1).shape
+    torch.Size([3, 2])
+    """)  # fmt: skip
+
+
+@transpose.derivative
+def _(grad, dim0, dim1):
+    yield lambda: grad.transpose(dim0, dim1)
+
+
+t = operator("t", """The transpose of a matrix; a vector stays as it is.
+
+    >>> cresset.tensor([[1, 2], [3, 4]]).t()
+    tensor([[1, 3],
+            [2, 4]])
+    """)  # fmt: skip
+
+
+@t.derivative
+def _(grad):
+    yield lambda: grad.t()
+
+
+permute = operator("permute", """The dimensions in another order.
+
+    >>> cresset.ones(2, 3, 4).permute(2, 0, 1).shape
+    torch.Size([4, 2, 3])
+    """)  # fmt: skip
+
+
+@permute.derivative
+def _(grad, dims):
+    def back():
+        order = [0] * len(dims)
+        for new, old in enumerate(dims):
+            order[old % len(dims)] = new
+        return grad.permute(order)
+
+    yield back
+
+
+expand = operator("expand", """Dimensions of size one repeated to `size`, without copying; -1 keeps a size.
+
+    >>> cresset.tensor([[1], [2]]).expand(2, 3)
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """)  # fmt: skip
+
+
+@expand.derivative
+def _(grad):
+    yield lambda: grad  # the engine sums what was repeated
+
+
+view = operator("view", """The same elements in another shape, without copying; one size may be -1. With a dtype: the same bytes as another type.
+
+    >>> cresset.arange(6).view(2, -1)
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """)  # fmt: skip
+reshape = operator("reshape", """The same elements in another shape; a view where that is possible.
+
+    >>> cresset.arange(6).reshape(3, 2)
+    tensor([[0, 1],
+            [2, 3],
+            [4, 5]])
+    """)  # fmt: skip
+
+
+def _reshape_back(grad, input_info):
+    yield lambda: grad.reshape(input_info.shape)
+
+
+view = operator("view.")
+view.operator.derivative(_reshape_back, overload="")
+reshape.derivative(_reshape_back)
+
+
+@operator("view.dtype").derivative
+def _(grad, input_info):
+    yield lambda: grad.view(input_info.dtype)
+
+
+as_strided = operator("as_strided", """A view with the given sizes, strides and offset into the storage, all in elements.""")
+
+
+@as_strided.derivative
+def _(grad, input, size, stride, storage_offset):
+    yield lambda: _as_strided_back(grad, input, size, stride, storage_offset)
+
+
+def _as_strided_back(grad, input, size, stride, storage_offset):
+    """Scatter into a flat picture of the storage, adding where elements overlap, then read the input's elements back from it."""
+    offset = input.storage_offset() if storage_offset is None else storage_offset
+    first = min(offset, input.storage_offset())
+
+    def reach(sizes, strides, start):
+        return start + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) + 1 if 0 not in sizes else start
+
+    flat = grad.new_zeros(max(reach(size, stride, offset), reach(input.shape, input.stride(), input.storage_offset())) - first)
+    places = cresset.arange(flat.numel())
+    written = places.as_strided(size, stride, offset - first).reshape(-1)
+    flat = flat.index_add(0, written, grad.reshape(-1))
+    seen = places.as_strided(input.shape, input.stride(), input.storage_offset() - first)
+    if any(s == 0 and n > 1 for n, s in zip(input.shape, input.stride(), strict=True)):  # elements of the input that share memory share the gradient
+        count = cresset.zeros_like(flat).index_add(0, seen.reshape(-1), cresset.ones_like(seen.reshape(-1), dtype=flat.dtype))
+        flat = flat / count.clamp(min=1)
+    return flat[seen]
+
+
+diagonal = operator("diagonal", """The diagonal of dimensions `dim1` and `dim2`, as a last dimension.
+
+    >>> cresset.arange(9).view(3, 3).diagonal()
+    tensor([0, 4, 8])
+    """)  # fmt: skip
+
+
+@diagonal.derivative
+def _(grad, input_info, offset, dim1, dim2):
+    yield lambda: embed(grad, input_info, lambda whole: whole.diagonal(offset, dim1, dim2))
+
+
+unfold = operator("unfold", """Windows of `size` elements, `step` apart, of dimension `dimension`; a window is a last dimension.
+
+    >>> cresset.arange(5).unfold(0, 2, 1)
+    tensor([[0, 1],
+            [1, 2],
+            [2, 3],
+            [3, 4]])
+    """)  # fmt: skip
+
+
+@unfold.derivative
+def _(grad, input_info, dimension, size, step):
+    def back():
+        shape = input_info.shape
+        if not shape:
+            return grad.sum(-1).reshape(()) if grad.ndim else grad
+        dim = dimension % len(shape)
+        windows = cresset.arange(shape[dim]).unfold(0, size, step).reshape(-1)
+        flat = grad.movedim(-1, dim + 1).flatten(dim, dim + 1)
+        return cresset.zeros(shape, dtype=grad.dtype, device=grad.device).index_add(dim, windows, flat)
+
+    yield back
+
+
+unbind = operator("unbind", """A tuple of the slices along `dim`.
+
+    >>> cresset.tensor([[1, 2], [3, 4]]).unbind()
+    (tensor([1, 2]), tensor([3, 4]))
+    """)  # fmt: skip
+
+
+@unbind.derivative
+def _(grads, dim):
+    yield lambda: cresset.stack(grads, dim)
+
+
+split = operator("split", """Pieces of `split_size` elements (or of the listed sizes) along `dim`.
+
+    >>> cresset.arange(5).split(2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """)  # fmt: skip
+split_with_sizes = operator("split_with_sizes", """Pieces of the listed sizes along `dim`.""")
+chunk = operator("chunk", """At most `chunks` pieces of equal size (the last may be smaller) along `dim`.
+
+    >>> cresset.arange(5).chunk(2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    """)  # fmt: skip
+
+
+@split.derivative
+@operator("split.sizes").derivative
+@split_with_sizes.derivative
+@chunk.derivative
+def _(grads, dim):
+    yield lambda: cresset.cat(grads, dim)
+
+
+view_as_real = operator("view_as_real", """A complex tensor as a real one with a last dimension of size two.""")
+
+
+@view_as_real.derivative
+def _(grad):
+    yield lambda: cresset.view_as_complex(grad.contiguous())
+
+
+view_as_complex = operator("view_as_complex", """A real tensor with a last dimension of size two as a complex one.""")
+
+
+@view_as_complex.derivative
+def _(grad):
+    yield lambda: cresset.view_as_real(grad)
+
+
+real = operator("real", """The real part; of a real tensor, itself.""")
+imag = operator("imag", """The imaginary part of a complex tensor.""")
+
+
+@real.derivative
+def _(grad, input_info):
+    yield lambda: grad.to(input_info.dtype)
+
+
+@imag.derivative
+def _(grad, input_info):
+    yield lambda: grad.to(input_info.dtype) * 1j
+

@@ -1,0 +1,495 @@
+"""Methods of Tensor that are written in Python: printing, conversion to other libraries, hooks, copying and pickling."""
+
+import collections
+import warnings
+
+from . import _native
+
+Tensor = _native.Tensor
+
+
+# ---------------------------------------------------------------- printing
+
+def __repr__(self, *, tensor_contents=None):
+    from .printing import tensor_repr
+
+    with _without_overrides():
+        return tensor_repr(self, tensor_contents=tensor_contents)
+
+
+def __format__(self, spec):
+    from .printing import tensor_format
+
+    return tensor_format(self, spec)
+
+
+def _repr_html_(self):
+    from .notebook import repr_html
+
+    return repr_html(self)
+
+
+class _without_overrides:
+    """Inside, tensor subclasses do not see the calls."""
+
+    def __enter__(self):
+        self.before = _native.set_torch_function_enabled(False)
+
+    def __exit__(self, *_):
+        _native.set_torch_function_enabled(self.before)
+
+
+# ---------------------------------------------------------------- Python protocols
+
+def __iter__(self):
+    if self.dim() == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(self.unbind(0))
+
+
+def __contains__(self, element):
+    if isinstance(element, (Tensor, int, float, complex)):
+        return bool((element == self).any())
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+
+def __reversed__(self):
+    return self if self.dim() == 0 else self.flip(0)
+
+
+def __complex__(self):
+    return complex(self.item())
+
+
+def __dir__(self):
+    return sorted(set(object.__dir__(self)))
+
+
+def tolist(self):
+    """The elements as nested lists of Python numbers; of a 0-d tensor, the number.
+
+    >>> cresset.tensor([[1, 2], [3, 4]]).tolist()
+    [[1, 2], [3, 4]]
+    """
+    return _native.tolist(self)
+
+
+# ---------------------------------------------------------------- other libraries
+
+def numpy(self, *, force=False):
+    """The tensor as a NumPy array that shares its memory. force=True: whatever it takes (detach, copy to the host)."""
+    import numpy as np
+
+    if force:
+        self = self.detach().cpu()
+    elif self.requires_grad:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if self.device.type != "cpu":
+        raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+    if self.dtype in (_native.bfloat16, _native.complex32) or (self.dtype.is_floating_point and self.dtype.itemsize == 1):
+        raise TypeError(f"Got unsupported ScalarType {str(self.dtype)[6:]}; NumPy has no such type. Convert it first, for example with .float()")
+    return np.asarray(memoryview(self))
+
+
+def __array__(self, dtype=None, copy=None):
+    array = self.numpy()
+    if dtype is not None:
+        array = array.astype(dtype, copy=False)
+    return array.copy() if copy else array
+
+
+def __array_wrap__(self, array, context=None, return_scalar=False):
+    if array.dtype == bool:
+        array = array.astype("uint8")
+    return _native.from_buffer(array)
+
+
+def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    if self.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    return _native.to_dlpack(self.clone() if copy else self)
+
+
+def __dlpack_device__(self):
+    if self.device.type != "cpu":
+        raise ValueError(f"Unknown device type {self.device.type} for Dlpack")
+    return (1, 0)
+
+
+def __array_namespace__(self, *, api_version=None):
+    import cresset
+
+    return cresset
+
+
+# ---------------------------------------------------------------- autograd
+
+def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    """Compute the gradients of this tensor with respect to the leaves of its graph and add them to their .grad.
+
+    Args:
+        gradient: the gradient of something with respect to this tensor; needed unless it is a scalar.
+        retain_graph: keep the graph for another backward; by default, as create_graph.
+        create_graph: record the backward itself, for derivatives of derivatives.
+        inputs: only these get a gradient.
+    """
+    if gradient is None and retain_graph is None and not create_graph and inputs is None:
+        return _native.backward_scalar(self)
+    from .autograd import backward as run
+
+    return run(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def _hook_table(self, attribute, install):
+    table = getattr(self, attribute, None)
+    if table is None:
+        table = collections.OrderedDict()
+        setattr(self, attribute, table)
+        install(self, table)
+    return table
+
+
+def register_hook(self, hook):
+    """Call `hook(grad)` when the gradient of this tensor is known; what it returns (unless None) takes the gradient's place.
+
+    Returns a handle whose remove() takes the hook away.
+    """
+    from .utils.hooks import RemovableHandle
+
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    hooks = self._backward_hooks
+    node = self.grad_fn
+    if hooks is None or getattr(hooks, "node", None) is not node:
+        hooks = _HookTable()
+        hooks.node = node
+        _native.add_tensor_hooks(self, hooks)
+        self._backward_hooks = hooks
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+class _HookTable(collections.OrderedDict):
+    """Hooks by id, and the node they were attached to (a change in place gives the tensor another)."""
+
+
+def register_post_accumulate_grad_hook(self, hook):
+    """Call `hook(tensor)` after the gradient of this leaf was added to .grad. Returns a handle with remove()."""
+    from .utils.hooks import RemovableHandle
+
+    hooks = _hook_table(self, "_post_accumulate_hooks", _native.add_post_accumulate_hooks)
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def retain_grad(self):
+    """Keep the gradient of this result in .grad, as leaves do."""
+    _native.retain_grad(self)
+
+
+# ---------------------------------------------------------------- attributes made of operators
+
+def _matrix_only(self, name):
+    if self.dim() == 1:
+        raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got 1-D tensor.")
+
+
+def _T(self):
+    if self.dim() not in (0, 2):
+        warnings.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future release. "
+            "Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+            stacklevel=2,
+        )
+    return self.t() if self.dim() == 2 else self.permute(tuple(range(self.dim() - 1, -1, -1)))
+
+
+def _mT(self):
+    _matrix_only(self, "mT")
+    return self.transpose(-2, -1) if self.dim() else self
+
+
+def _H(self):
+    if self.dim() not in (0, 2):
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.dim()}-D tensor.")
+    return self.mH
+
+
+def _mH(self):
+    _matrix_only(self, "mH")
+    return self.mT.conj() if self.dim() else self.conj()
+
+
+def _set_real(self, value):
+    _native.operators()["real"](self).copy_(value)
+
+
+def _set_imag(self, value):
+    _native.operators()["imag"](self).copy_(value)
+
+
+# ---------------------------------------------------------------- copying, pickling, storage
+
+def __deepcopy__(self, memo):
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+            "see https://github.com/pytorch/pytorch/pull/103001"
+        )
+    import copy
+
+    with _no_recording():
+        storage = copy.deepcopy(self.untyped_storage(), memo)
+        new = _native.make_tensor([], self.dtype, None)
+        if self.device.type == "meta":
+            new = self.detach().clone()
+        else:
+            _native.set_storage(new, storage._bytes, self.storage_offset(), tuple(self.shape), self.stride())
+        if type(self) is not Tensor:
+            new = _native.make_subclass(type(self), new)
+        new.requires_grad_(self.requires_grad)
+        if self.grad is not None:
+            new.grad = copy.deepcopy(self.grad, memo)
+        memo[id(self)] = new
+        new.__dict__.update(copy.deepcopy({k: v for k, v in self.__dict__.items() if k != "_post_accumulate_hooks"}, memo))
+    return new
+
+
+class _no_recording:
+    def __enter__(self):
+        self.before = _native.set_grad_mode(False)
+
+    def __exit__(self, *_):
+        _native.set_grad_mode(self.before)
+
+
+def rebuild_tensor(kind, storage, dtype, offset, size, stride, requires_grad, state):
+    """The inverse of pickling: a tensor of class `kind` on a storage, which several tensors may share."""
+    new = _native.make_tensor([], dtype, None)
+    _native.set_storage(new, storage._bytes, offset, size, stride)
+    if kind is not Tensor:
+        new = _native.make_subclass(kind, new)
+    if requires_grad:
+        new.requires_grad_()
+    if state:
+        new.__dict__.update(state)
+    return new
+
+
+def rebuild_meta_tensor(kind, dtype, size, stride, requires_grad):
+    import cresset
+
+    new = cresset.empty_strided(size, stride, dtype=dtype, device="meta")
+    if kind is not Tensor:
+        new = _native.make_subclass(kind, new)
+    return new.requires_grad_(requires_grad)
+
+
+def __reduce_ex__(self, protocol):
+    if self.requires_grad and not self.is_leaf:
+        raise RuntimeError("a tensor that is the result of a recorded operation cannot be pickled; detach() it first")
+    if self.device.type == "meta":
+        return rebuild_meta_tensor, (type(self), self.dtype, tuple(self.shape), self.stride(), self.requires_grad)
+    state = {k: v for k, v in self.__dict__.items() if k != "_post_accumulate_hooks"}
+    return rebuild_tensor, (type(self), self.untyped_storage(), self.dtype, self.storage_offset(), tuple(self.shape), self.stride(), self.requires_grad, state)
+
+
+def untyped_storage(self):
+    """The memory behind the tensor, as bytes."""
+    from .storage import UntypedStorage
+
+    return UntypedStorage._of(self)
+
+
+def storage(self):
+    """The memory behind the tensor, as elements of its dtype."""
+    from .storage import TypedStorage
+
+    return TypedStorage._of(self)
+
+
+def element_size(self):
+    """Bytes of one element.
+
+    >>> cresset.zeros(1).element_size()
+    4
+    """
+    return self.itemsize
+
+
+def is_shared(self):
+    """Whether the memory can be seen by other processes."""
+    return _native.storage_info(self)[3]
+
+
+def share_memory_(self):
+    """Move the memory where other processes can see it. Tensors on the same storage move along."""
+    if not self.is_shared() and self.device.type == "cpu":
+        import mmap
+
+        _native.share_storage(self, mmap.mmap(-1, max(_native.storage_info(self)[2], 1)))
+    return self
+
+
+def pin_memory(self, device=None):
+    """A copy in page-locked memory. Without a GPU, memory is marked only, since nothing could copy from it faster."""
+    if self.is_pinned():
+        return self
+    pinned = self.clone()
+    _native.set_pinned(pinned, True)
+    return pinned
+
+
+_LEGACY = {
+    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32", "Short": "int16", "Char": "int8",
+    "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64", "ComplexDouble": "complex128",
+}  # fmt: skip
+
+
+def type(self, dtype=None, non_blocking=False, **kwargs):
+    """The name of the tensor's type ('torch.FloatTensor'); with a dtype or such a name, the tensor converted to it."""
+    if dtype is None:
+        name = str(self.dtype)[6:]
+        word = next((word for word, plain in _LEGACY.items() if plain == name), name)
+        return f"torch.{'cuda.' if self.is_cuda else ''}{word}Tensor"
+    if isinstance(dtype, str):
+        word = dtype.rpartition(".")[2].removesuffix("Tensor")
+        if word not in _LEGACY:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = getattr(_native, _LEGACY[word])
+    elif not isinstance(dtype, _native.dtype):
+        dtype = dtype.dtype
+    return self.to(dtype, non_blocking)
+
+
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """A tensor with a copy of `data` and, unless said otherwise, this tensor's dtype and device."""
+    made = _native.make_tensor(data, dtype or self.dtype, device or self.device)
+    return made.requires_grad_() if requires_grad else made
+
+
+def new(self, *args, **kwargs):
+    """A tensor of the same dtype from sizes or data (the old way)."""
+    return _legacy_new(*args, **kwargs).to(self.dtype)
+
+
+def _legacy_new(*args, device=None, **kwargs):
+    import cresset
+
+    if not args or all(isinstance(a, int) for a in args):
+        return cresset.empty(args or (0,), device=device, **kwargs)
+    (data,) = args
+    if isinstance(data, _native.Size):
+        return cresset.empty(data, device=device)
+    if isinstance(data, Tensor):
+        return data.detach()
+    return _native.make_tensor(data, _native.get_default_dtype(), device)
+
+
+def _make_subclass(cls, data, require_grad=False):
+    return _native.make_subclass(cls, data, require_grad)
+
+
+def as_subclass(self, cls):
+    """The same tensor as an instance of a subclass."""
+    return _native.make_subclass(cls, self) if not self.requires_grad else _recorded_subclass(self, cls)
+
+
+def _recorded_subclass(self, cls):
+    from .autograd.function import Function
+
+    class AsSubclass(Function):
+        @staticmethod
+        def forward(ctx, input):
+            return _native.make_subclass(cls, input)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    return AsSubclass.apply(self)
+
+
+def cuda(self, device=None, non_blocking=False, memory_format=None):
+    """The tensor on a CUDA device."""
+    return self.to("cuda" if device is None else device)
+
+
+def dim_order(self, ambiguity_check=False):
+    """The dimensions from the outermost in memory to the innermost."""
+    return tuple(sorted(range(self.dim()), key=lambda d: (-self.stride(d), d)))
+
+
+def resize_as_(self, other, memory_format=None):
+    """Give the tensor the size of `other`, in place."""
+    return self.resize_(other.shape)
+
+
+def map_(self, other, callable):
+    """Replace each element by callable(element, element of other)."""
+    flat = [callable(a, b) for a, b in zip(self.reshape(-1).tolist(), other.expand_as(self).reshape(-1).tolist(), strict=True)]
+    return self.copy_(_native.make_tensor(flat, self.dtype, None).reshape(self.shape))
+
+
+def apply_(self, callable):
+    """Replace each element by callable(element)."""
+    flat = [callable(a) for a in self.reshape(-1).tolist()]
+    return self.copy_(_native.make_tensor(flat, self.dtype, None).reshape(self.shape))
+
+
+# ---------------------------------------------------------------- subclasses
+
+@classmethod
+def __torch_function__(cls, func, types, args=(), kwargs=None):
+    """Run `func` and give its results the subclass `cls`. Subclasses override this to see every call on their instances."""
+    if not all(issubclass(cls, t) for t in types):
+        return NotImplemented
+    with _without_overrides():
+        result = func(*args, **(kwargs or {}))
+    return _converted(result, cls)
+
+
+def _converted(result, cls):
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, (tuple, list)):
+        items = [_converted(r, cls) for r in result]
+        return result.__class__(items) if not hasattr(result, "n_sequence_fields") else result.__class__(items)
+    return result
+
+
+def _disabled_torch_function(cls, func, types, args=(), kwargs=None):
+    return NotImplemented
+
+
+METHODS = [
+    __repr__, __format__, _repr_html_, __iter__, __contains__, __reversed__, __complex__, __dir__, tolist, numpy, __array__, __array_wrap__, __dlpack__, __dlpack_device__,
+    __array_namespace__, backward, register_hook, register_post_accumulate_grad_hook, retain_grad, __deepcopy__, __reduce_ex__, untyped_storage, storage, element_size, is_shared,
+    share_memory_, pin_memory, type, new_tensor, new, as_subclass, cuda, dim_order, resize_as_, map_, apply_,
+]  # fmt: skip
+
+
+def install(methods):
+    """Attach operators and the methods above to the native type."""
+    for name, method in methods.items():
+        setattr(Tensor, name, method)
+    for method in METHODS:
+        setattr(Tensor, method.__name__, method)
+    Tensor._legacy_new = staticmethod(_legacy_new)
+    Tensor._make_subclass = staticmethod(_make_subclass)
+    Tensor.__torch_function__ = __torch_function__
+    Tensor._disabled_torch_function = staticmethod(_disabled_torch_function)
+    Tensor.__array_priority__ = 1000
+    Tensor.names = property(lambda self: (None,) * self.dim())
+    Tensor.T, Tensor.mT, Tensor.H, Tensor.mH = property(_T), property(_mT), property(_H), property(_mH)
+    operators = _native.operators()
+    Tensor.real = property(lambda self: operators["real"](self), _set_real)
+    Tensor.imag = property(lambda self: operators["imag"](self), _set_imag)
+    Tensor.__module__ = "torch"

@@ -1,0 +1,387 @@
+// The tiles, the packing and the serial product, for the instruction set that the including file is compiled for.
+// Everything is in an anonymous namespace: each instruction set has its own copy.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "ops/gemm_kernels.h"
+
+// Nothing here is fused with other operators, so products and sums may be contracted.
+#pragma GCC optimize("fp-contract=fast")
+
+namespace cresset {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kBytes = 64;  // of a vector
+#elif defined(__AVX2__)
+constexpr int kBytes = 32;
+#else
+constexpr int kBytes = 16;
+#endif
+
+template <class T>
+struct Tile {
+  int64_t k;
+  const T* a;
+  int64_t a_line, a_k;
+  const T* b;
+  int64_t b_k;
+  T* c;
+  int64_t c_row;
+  const T* start;
+  int64_t start_row;
+  T alpha, beta;
+};
+
+template <class T>
+struct Kernels {
+  // The sums of a tile, a row of b and an element of a just fit the registers.
+  static constexpr int kLanes = kBytes / static_cast<int>(sizeof(T));
+  static constexpr int kRows = kBytes == 64 ? 8 : 4;
+  static constexpr int kVectors = 3;
+  static constexpr int kColumns = kVectors * kLanes;
+  typedef T Vector __attribute__((vector_size(kBytes)));
+  typedef T Loose __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
+
+  static const Loose& at(const T* p) { return *reinterpret_cast<const Loose*>(p); }
+  static Loose& at(T* p) { return *reinterpret_cast<Loose*>(p); }
+
+  // ---- tiles
+
+  // R rows by V vectors of c. kPacked: a is a panel of kRows lines.
+  template <int R, int V, bool kPacked>
+  static void tile(const Tile<T>& t) {
+    Vector sums[R][V] = {};
+    const int64_t line = kPacked ? 1 : t.a_line, step = kPacked ? kRows : t.a_k, b_step = t.b_k;
+    const T *a = t.a, *b = t.b;
+    if (t.start)
+#pragma GCC unroll 8
+      for (int i = 0; i < R; ++i)
+#pragma GCC unroll 8
+        for (int j = 0; j < V; ++j) __builtin_prefetch(t.start + i * t.start_row + j * kLanes);
+    for (int64_t p = t.k; p > 0; --p, a += step, b += b_step) {
+      if (kPacked) __builtin_prefetch(a + 16 * kRows);
+      Vector row[V];
+#pragma GCC unroll 8
+      for (int j = 0; j < V; ++j) row[j] = at(b + j * kLanes);
+#pragma GCC unroll 8
+      for (int i = 0; i < R; ++i)
+#pragma GCC unroll 8
+        for (int j = 0; j < V; ++j) sums[i][j] += a[i * line] * row[j];
+    }
+    const T alpha = t.alpha, beta = t.beta;
+    T* c = t.c;
+    const T* start = t.start;
+    if (start) {
+#pragma GCC unroll 8
+      for (int i = 0; i < R; ++i)
+#pragma GCC unroll 8
+        for (int j = 0; j < V; ++j)
+          at(c + i * t.c_row + j * kLanes) = alpha * sums[i][j] + beta * at(start + i * t.start_row + j * kLanes);
+    } else {
+#pragma GCC unroll 8
+      for (int i = 0; i < R; ++i)
+#pragma GCC unroll 8
+        for (int j = 0; j < V; ++j) at(c + i * t.c_row + j * kLanes) = alpha * sums[i][j];
+    }
+  }
+
+  using TileFunction = void (*)(const Tile<T>&);
+  template <int V, bool kPacked, int... R>
+  static TileFunction choose(int64_t rows, std::integer_sequence<int, R...>) {
+    static constexpr TileFunction table[] = {tile<R + 1, V, kPacked>...};
+    return table[rows - 1];
+  }
+  template <bool kPacked>
+  static TileFunction choose(int64_t rows, int64_t columns) {
+    constexpr auto all_rows = std::make_integer_sequence<int, kRows>();
+    if (columns > 2 * kLanes) return choose<3, kPacked>(rows, all_rows);
+    if (columns > kLanes) return choose<2, kPacked>(rows, all_rows);
+    return choose<1, kPacked>(rows, all_rows);
+  }
+
+  template <bool kPacked>
+  static void any_tile(const Tile<T>& t, int64_t rows, int64_t columns) {
+    const TileFunction compute = choose<kPacked>(rows, columns);
+    if (columns % kLanes == 0) return compute(t);
+    // Fewer columns than the vectors hold: by way of a buffer. b has been padded.
+    alignas(64) T buffer[kRows * kColumns];
+    Tile<T> u = t;
+    u.c = buffer;
+    u.c_row = kColumns;
+    u.start = nullptr;
+    compute(u);
+    for (int64_t i = 0; i < rows; ++i) {
+      T* c = t.c + i * t.c_row;
+      const T* sum = buffer + i * kColumns;
+      if (t.start) {
+        const T* start = t.start + i * t.start_row;
+        for (int64_t j = 0; j < columns; ++j) c[j] = sum[j] + t.beta * start[j];
+      } else {
+        std::memcpy(c, sum, static_cast<size_t>(columns) * sizeof(T));
+      }
+    }
+  }
+
+  // ---- packing
+
+  template <int S>
+  struct Square {
+    typedef T Row __attribute__((vector_size(S * sizeof(T))));
+    typedef T LooseRow __attribute__((vector_size(S * sizeof(T)), aligned(alignof(T)), may_alias));
+
+    template <int H, int... I>
+    [[gnu::always_inline]] static void exchange(Row& a, Row& b, std::integer_sequence<int, I...>) {
+      const Row low = __builtin_shufflevector(a, b, ((I & H) ? S + I - H : I)...);
+      const Row high = __builtin_shufflevector(a, b, ((I & H) ? S + I : I + H)...);
+      a = low;
+      b = high;
+    }
+    // Swaps the off-diagonal quarters, then does the same inside the quarters.
+    template <int H>
+    [[gnu::always_inline]] static void transpose(Row (&x)[S]) {
+      if constexpr (H > 0) {
+#pragma GCC unroll 16
+        for (int i = 0; i < S; ++i)
+          if (!(i & H)) exchange<H>(x[i], x[i + H], std::make_integer_sequence<int, S>());
+        transpose<H / 2>(x);
+      }
+    }
+    static void copy(T* to, int64_t to_step, const T* from, int64_t from_step) {
+      Row x[S];
+#pragma GCC unroll 16
+      for (int i = 0; i < S; ++i) x[i] = *reinterpret_cast<const LooseRow*>(from + i * from_step);
+      transpose<S / 2>(x);
+#pragma GCC unroll 16
+      for (int i = 0; i < S; ++i) *reinterpret_cast<LooseRow*>(to + i * to_step) = x[i];
+    }
+  };
+
+  // Lines first to first + count of f, from k0 on, as a panel of W lines.
+  template <int W>
+  static void pack(const Factor<T>& f, T* panel, int64_t first, int64_t count, int64_t k0, int64_t length) {
+    if (f.pack) return f.pack(f.context, panel, W, f.first + first, count, k0, length);
+    const T* from = f.data + first * f.line_step + k0 * f.k_step;
+    if (f.line_step == 1 && count == W) {
+      for (int64_t p = 0; p < length; ++p) std::memcpy(panel + p * W, from + p * f.k_step, W * sizeof(T));
+      return;
+    }
+    if (f.k_step == 1) {
+      constexpr int S = W < kLanes ? W : kLanes;
+      const int64_t squares = length / S * S;
+      int64_t i = 0;
+      for (; i + S <= count; i += S) {
+        for (int64_t p = 0; p < squares; p += S) Square<S>::copy(panel + p * W + i, W, from + i * f.line_step + p, f.line_step);
+        for (int64_t p = squares; p < length; ++p)
+          for (int64_t j = i; j < i + S; ++j) panel[p * W + j] = from[j * f.line_step + p];
+      }
+      for (; i < count; ++i)
+        for (int64_t p = 0; p < length; ++p) panel[p * W + i] = from[i * f.line_step + p];
+    } else {
+      for (int64_t p = 0; p < length; ++p)
+        for (int64_t i = 0; i < count; ++i) panel[p * W + i] = from[i * f.line_step + p * f.k_step];
+    }
+    if (count < W)
+      for (int64_t p = 0; p < length; ++p)
+        for (int64_t i = count; i < W; ++i) panel[p * W + i] = 0;
+  }
+
+  // All panels of columns [first, first + count) of b. Rows that are contiguous are read a few panels at a time.
+  static void pack_columns(const Factor<T>& b, T* panels, int64_t first, int64_t count, int64_t k0, int64_t length) {
+    int64_t j = 0;
+    if (!b.pack && b.line_step == 1) {
+      constexpr int kTogether = 8;
+      for (; j + kTogether * kColumns <= count; j += kTogether * kColumns)
+        for (int64_t p = 0; p < length; ++p)
+          for (int g = 0; g < kTogether; ++g)
+            std::memcpy(panels + (j + g * kColumns) * length + p * kColumns, b.data + first + j + g * kColumns + (k0 + p) * b.k_step, kColumns * sizeof(T));
+    }
+    for (; j < count; j += kColumns) pack_panel(b, panels + j * length, first + j, std::min<int64_t>(kColumns, count - j), k0, length);
+  }
+  // A panel of b is as many vectors wide as its columns need.
+  static int64_t panel_width(int64_t columns) { return (columns + kLanes - 1) / kLanes * kLanes; }
+  static void pack_panel(const Factor<T>& b, T* panel, int64_t first, int64_t count, int64_t k0, int64_t length) {
+    if (count > 2 * kLanes) return pack<3 * kLanes>(b, panel, first, count, k0, length);
+    if (count > kLanes) return pack<2 * kLanes>(b, panel, first, count, k0, length);
+    pack<kLanes>(b, panel, first, count, k0, length);
+  }
+
+  // ---- products with few lines on one side
+
+  static T sum(const Vector& v) {
+    T s[kLanes];
+    __builtin_memcpy(s, &v, sizeof v);
+    for (int h = kLanes / 2; h > 0; h /= 2)
+      for (int i = 0; i < h; ++i) s[i] += s[i + h];
+    return s[0];
+  }
+
+  // The products of R lines of x with L lines of y, all of them contiguous along k.
+  template <int R, int L>
+  static void dots(int64_t k, const T* x, int64_t x_line, const T* y, int64_t y_line, T* out) {
+    Vector sums[R][L] = {};
+    int64_t p = 0;
+    for (; p + kLanes <= k; p += kLanes) {
+#pragma GCC unroll 8
+      for (int j = 0; j < L; ++j) {
+        const Vector v = at(y + j * y_line + p);
+#pragma GCC unroll 8
+        for (int i = 0; i < R; ++i) sums[i][j] += at(x + i * x_line + p) * v;
+      }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 8
+      for (int j = 0; j < L; ++j) out[i * L + j] = sum(sums[i][j]);
+    for (; p < k; ++p)
+      for (int i = 0; i < R; ++i)
+        for (int j = 0; j < L; ++j) out[i * L + j] += x[i * x_line + p] * y[j * y_line + p];
+  }
+  // One product of two long lines.
+  static T dot(int64_t k, const T* x, const T* y) {
+    Vector sums[8] = {};
+    int64_t p = 0;
+    for (; p + 8 * kLanes <= k; p += 8 * kLanes)
+#pragma GCC unroll 8
+      for (int j = 0; j < 8; ++j) sums[j] += at(x + p + j * kLanes) * at(y + p + j * kLanes);
+    for (; p + kLanes <= k; p += kLanes) sums[0] += at(x + p) * at(y + p);
+    T s = sum(((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7])));
+    for (; p < k; ++p) s += x[p] * y[p];
+    return s;
+  }
+
+  // Few lines (at most kFewLines) times many, all contiguous along k: x are the few.
+  struct Few {
+    int64_t lines_x, lines_y, k;
+    Factor<T> x, y;
+    T* c;
+    int64_t c_x, c_y;
+    const T* start;
+    int64_t start_x, start_y;
+    T alpha, beta;
+    void put(int64_t i, int64_t j, T value) const {
+      c[i * c_x + j * c_y] = start ? alpha * value + beta * start[i * start_x + j * start_y] : alpha * value;
+    }
+  };
+  template <int R>
+  static void few(const Few& f) {
+    constexpr int L = R == 1 ? 8 : 4;
+    const T *x = f.x.data, *y = f.y.data;
+    const int64_t x_line = f.x.line_step, y_line = f.y.line_step;
+    T out[R * L];
+    int64_t j = 0;
+    for (; j + L <= f.lines_y; j += L) {
+      dots<R, L>(f.k, x, x_line, y + j * y_line, y_line, out);
+      for (int i = 0; i < R; ++i)
+        for (int l = 0; l < L; ++l) f.put(i, j + l, out[i * L + l]);
+    }
+    for (; j < f.lines_y; ++j) {
+      dots<R, 1>(f.k, x, x_line, y + j * y_line, y_line, out);
+      for (int i = 0; i < R; ++i) f.put(i, j, out[i]);
+    }
+  }
+  static void few_lines(const Product<T>& p) {
+    Few f{p.n, p.m, p.k, p.b, p.a, p.c, 1, p.c_row, p.start, 1, p.start_row, p.alpha, p.beta};
+    if (p.m <= kFewLines) f = {p.m, p.n, p.k, p.a, p.b, p.c, p.c_row, 1, p.start, p.start_row, 1, p.alpha, p.beta};
+    if (f.lines_x == 1 && f.lines_y == 1) return f.put(0, 0, dot(f.k, f.x.data, f.y.data));
+    switch (f.lines_x) {
+      case 1: return few<1>(f);
+      case 2: return few<2>(f);
+      case 3: return few<3>(f);
+      default: return few<4>(f);
+    }
+  }
+
+  // One line times many that lie side by side: wide tiles of one row.
+  static void one_line(const Product<T>& p) {
+    const bool row = p.m == 1;
+    const Factor<T>&x = row ? p.a : p.b, &y = row ? p.b : p.a;
+    const int64_t lines = row ? p.n : p.m, whole = lines / kLanes * kLanes;
+    constexpr int64_t kShortBlockK = 64;  // few pages of y at a time
+    for (int64_t pc = 0; pc < p.k; pc += kShortBlockK) {
+      Tile<T> t{std::min(kShortBlockK, p.k - pc), x.data + pc * x.k_step, 0, x.k_step, nullptr, y.k_step, nullptr, 0, nullptr, 0, p.alpha, pc ? T(1) : p.beta};
+      const T* start = pc ? p.c : p.start;
+      int64_t j = 0;
+      const auto next = [&](TileFunction compute, int vectors) {
+        for (; j + vectors * kLanes <= whole; j += vectors * kLanes) {
+          t.b = y.data + j + pc * y.k_step;
+          t.c = p.c + j;
+          t.start = start ? start + j : nullptr;
+          compute(t);
+        }
+      };
+      next(tile<1, 8, false>, 8);
+      next(tile<1, 1, false>, 1);
+      for (; j < lines; ++j) {
+        T s = 0;
+        for (int64_t i = pc; i < pc + t.k; ++i) s += x.data[i * x.k_step] * y.data[j + i * y.k_step];
+        p.c[j] = start ? p.alpha * s + t.beta * start[j] : p.alpha * s;
+      }
+    }
+  }
+
+  // ---- a whole product
+
+  static void tiles(const Product<T>& p) {
+    const int64_t m = p.m, n = p.n, k = p.k;
+    const int64_t block_k = std::min(k, kBlockK), block_n = std::min(n, kBlockN), block_m = std::min(m, kBlockM);
+    // A factor that is read once, or stays in the cache as it lies, is not worth packing.
+    const bool pack_a = p.a.pack || (n > kColumns && m * block_k > 4096);
+    const bool pack_b = p.b.pack || p.b.line_step != 1 || (m > 4 * kRows && n * block_k > 4096);
+    const int64_t panels_b = pack_b ? (block_n + kColumns - 1) / kColumns : 1, panels_a = pack_a ? (block_m + kRows - 1) / kRows : 0;
+    T *packed_b = nullptr, *packed_a = nullptr;
+    if (pack_a || pack_b || n % kLanes != 0) {
+      packed_b = static_cast<T*>(gemm_scratch(static_cast<size_t>((panels_b * kColumns + panels_a * kRows) * block_k) * sizeof(T)));
+      packed_a = packed_b + panels_b * kColumns * block_k;
+    }
+    Tile<T> t;
+    t.alpha = p.alpha;
+    t.a_line = p.a.line_step;
+    t.a_k = p.a.k_step;
+    t.c_row = p.c_row;
+    for (int64_t jc = 0; jc < n; jc += block_n) {
+      const int64_t nc = std::min(block_n, n - jc);
+      for (int64_t pc = 0; pc < k; pc += block_k) {
+        const int64_t kc = std::min(block_k, k - pc);
+        t.k = kc;
+        t.beta = pc ? T(1) : p.beta;
+        if (pack_b) pack_columns(p.b, packed_b, jc, nc, pc, kc);
+        for (int64_t ic = 0; ic < m; ic += block_m) {
+          const int64_t mc = std::min(block_m, m - ic);
+          if (pack_a)
+            for (int64_t i = 0; i < mc; i += kRows) pack<kRows>(p.a, packed_a + i * kc, ic + i, std::min<int64_t>(kRows, mc - i), pc, kc);
+          for (int64_t j = 0; j < nc; j += kColumns) {
+            const int64_t columns = std::min<int64_t>(kColumns, nc - j);
+            t.b = packed_b + j * kc;
+            t.b_k = panel_width(columns);
+            if (!pack_b && columns % kLanes == 0) {
+              t.b = p.b.data + (jc + j) + pc * p.b.k_step;
+              t.b_k = p.b.k_step;
+            } else if (!pack_b) {
+              t.b = packed_b;
+              pack_panel(p.b, packed_b, jc + j, columns, pc, kc);
+            }
+            for (int64_t i = 0; i < mc; i += kRows) {
+              const int64_t rows = std::min<int64_t>(kRows, mc - i);
+              t.c = p.c + (ic + i) * p.c_row + jc + j;
+              t.start = pc ? t.c : p.start ? p.start + (ic + i) * p.start_row + jc + j : nullptr;
+              t.start_row = pc ? p.c_row : p.start_row;
+              if (pack_a) {
+                t.a = packed_a + i * kc;
+                any_tile<true>(t, rows, columns);
+              } else {
+                t.a = p.a.data + (ic + i) * t.a_line + pc * t.a_k;
+                any_tile<false>(t, rows, columns);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace cresset
