@@ -37,9 +37,10 @@ def _cumprod_backward_with_zeros(grad, x, dim):
     before = cresset.cat([one, x.narrow(dim, 0, size - 1)], dim).cumprod(dim)
     s, onward, reach = grad, cresset.cat([x.narrow(dim, 1, size - 1), zero], dim).conj(), 1
     while reach < size:
-        near, far = (lambda t: t.narrow(dim, 0, size - reach)), (lambda t: t.narrow(dim, reach, size - reach))
-        s = cresset.cat([near(s) + near(onward) * far(s), s.narrow(dim, size - reach, reach)], dim)
-        onward = cresset.cat([near(onward) * far(onward), onward.narrow(dim, size - reach, reach)], dim)
+        rest = size - reach
+        first = onward.narrow(dim, 0, rest)
+        s = cresset.cat([s.narrow(dim, 0, rest) + first * s.narrow(dim, reach, rest), s.narrow(dim, rest, reach)], dim)
+        onward = cresset.cat([first * onward.narrow(dim, reach, rest), onward.narrow(dim, rest, reach)], dim)
         reach *= 2
     return before.conj() * s
 
