@@ -1,5 +1,7 @@
 """Functions of layers without their state: `import cresset.nn.functional as F`. Each topic has its file."""
 
+# ruff: noqa: F401  (the names are here to be imported)
+
 from ...ops.convolving import (
     conv1d,
     conv2d,

@@ -1,0 +1,939 @@
+"""Module: what has parameters, buffers and submodules, and is called like a function."""
+
+import itertools
+import warnings
+from collections import OrderedDict, namedtuple
+
+import cresset
+
+from ..autograd.hooks import RemovableHandle
+from .hooks import (
+    BACKWARD_HOOKS,
+    BACKWARD_PRE_HOOKS,
+    BUFFER_REGISTRATION_HOOKS,
+    FORWARD_HOOKS,
+    FORWARD_HOOKS_ALWAYS_CALLED,
+    FORWARD_HOOKS_WITH_KWARGS,
+    FORWARD_PRE_HOOKS,
+    MODULE_REGISTRATION_HOOKS,
+    PARAMETER_REGISTRATION_HOOKS,
+    BackwardHook,
+    global_backward_hooks,
+)
+from .parameter import Buffer, Parameter, is_lazy
+
+_EXTRA_STATE = "_extra_state"
+
+
+class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+    """What `load_state_dict` did not find, and what it found too much."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return super().__repr__() if self.missing_keys or self.unexpected_keys else "<All keys matched successfully>"
+
+    __str__ = __repr__
+
+
+def _indented(text):
+    """`text` with all lines but the first moved to the right."""
+    return text.replace("\n", "\n  ")
+
+
+def _kind(value):
+    """The name of the type of `value`, as messages give it."""
+    if isinstance(value, cresset.Tensor):
+        return value.type()
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+class Module:
+    """The base of all layers and models.
+
+    A subclass makes its parameters and submodules in `__init__`, after `super().__init__()`, by assigning them to
+    attributes, and computes in `forward`.
+
+    >>> class Double(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.scale = nn.Parameter(cresset.tensor(2.0))
+    ...     def forward(self, x):
+    ...         return self.scale * x
+    >>> Double()(cresset.tensor(3.0)).item()
+    6.0
+    """
+
+    dump_patches = False
+    _version = 1
+    training: bool
+    call_super_init = False
+    _compiled_call_impl = None
+
+    def __init__(self, *args, **kwargs):
+        if not self.call_super_init and (args or kwargs):
+            if kwargs:
+                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
+            raise TypeError(
+                f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+            )
+        # Straight into __dict__: __setattr__ would look each of these up in the others.
+        self.__dict__.update(
+            training=True,
+            _parameters={},
+            _buffers={},
+            _non_persistent_buffers_set=set(),
+            _backward_pre_hooks=OrderedDict(),
+            _backward_hooks=OrderedDict(),
+            _is_full_backward_hook=None,
+            _forward_hooks=OrderedDict(),
+            _forward_hooks_with_kwargs=OrderedDict(),
+            _forward_hooks_always_called=OrderedDict(),
+            _forward_pre_hooks=OrderedDict(),
+            _forward_pre_hooks_with_kwargs=OrderedDict(),
+            _state_dict_hooks=OrderedDict(),
+            _state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_post_hooks=OrderedDict(),
+            _modules={},
+        )
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def forward(self, *args, **kwargs):
+        """What the module computes; each subclass writes its own."""
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    # ------------------------------------------------------------------ calling
+
+    def __call__(self, *args, **kwargs):
+        if (
+            self._forward_hooks
+            or self._forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+            or self._compiled_call_impl
+            or FORWARD_HOOKS
+            or FORWARD_PRE_HOOKS
+            or BACKWARD_HOOKS
+            or BACKWARD_PRE_HOOKS
+        ):
+            return self._call_impl(*args, **kwargs)
+        return self.forward(*args, **kwargs)
+
+    _wrapped_call_impl = __call__
+
+    def _call_impl(self, *args, **kwargs):
+        """The call with all its hooks."""
+        if self._compiled_call_impl is not None:
+            return self._compiled_call_impl(*args, **kwargs)
+        called = set()
+        result = None
+        try:
+            args, kwargs = self._run_forward_pre_hooks(args, kwargs)
+            full, other = self._backward_hooks_to_run()
+            pre = [*BACKWARD_PRE_HOOKS.values(), *self._backward_pre_hooks.values()]
+            watch = BackwardHook(self, full, pre) if full or pre else None
+            if watch:
+                args = watch.watch_inputs(args)
+            result = self.forward(*args, **kwargs)
+            for key, hook in (*FORWARD_HOOKS.items(), *self._forward_hooks.items()):
+                called.add(key)
+                result = self._run_forward_hook(key, hook, args, kwargs, result)
+            if watch:
+                result = watch.watch_outputs(result)
+            if other:
+                self._register_on_last_operation(other, result)
+            return result
+        except Exception:
+            # Hooks registered with always_call run even now, as far as they have not run yet.
+            for always, hooks in (
+                (FORWARD_HOOKS_ALWAYS_CALLED, FORWARD_HOOKS),
+                (self._forward_hooks_always_called, self._forward_hooks),
+            ):
+                for key, hook in list(hooks.items()):
+                    if key in always and key not in called:
+                        try:
+                            result = self._run_forward_hook(key, hook, args, kwargs, result)
+                        except Exception as error:
+                            warnings.warn(
+                                f"forward hook with ``always_call=True`` raised an exception that was silenced as another "
+                                f"error was raised in forward: {error}",
+                                stacklevel=3,
+                            )
+            raise
+
+    def _run_forward_pre_hooks(self, args, kwargs):
+        for key, hook in (*FORWARD_PRE_HOOKS.items(), *self._forward_pre_hooks.items()):
+            if key in self._forward_pre_hooks_with_kwargs:
+                replaced = hook(self, args, kwargs)
+                if replaced is not None:
+                    if not (isinstance(replaced, tuple) and len(replaced) == 2):
+                        raise RuntimeError(
+                            f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {replaced}."
+                        )
+                    args, kwargs = replaced
+            else:
+                replaced = hook(self, args)
+                if replaced is not None:
+                    args = replaced if isinstance(replaced, tuple) else (replaced,)
+        return args, kwargs
+
+    def _run_forward_hook(self, key, hook, args, kwargs, result):
+        if key in self._forward_hooks_with_kwargs or key in FORWARD_HOOKS_WITH_KWARGS:
+            replaced = hook(self, args, kwargs, result)
+        else:
+            replaced = hook(self, args, result)
+        return result if replaced is None else replaced
+
+    def _backward_hooks_to_run(self):
+        """The full backward hooks, and those of the older kind."""
+        full, other = global_backward_hooks()
+        if self._backward_hooks:
+            (full if self._is_full_backward_hook else other).extend(self._backward_hooks.values())
+        return full, other
+
+    def _register_on_last_operation(self, hooks, result):
+        """Hooks of the older kind see the gradients of the operation that made the result."""
+        value = result
+        while not isinstance(value, cresset.Tensor):
+            value = next(v for v in value.values() if isinstance(v, cresset.Tensor)) if isinstance(value, dict) else value[0]
+        node = value.grad_fn
+        if node is not None:
+            for hook in hooks:
+                node.register_hook(lambda grad_input, grad_output, hook=hook: hook(self, grad_input, grad_output))
+
+    def compile(self, *args, **kwargs):
+        """Compile this module's forward; later calls run the compiled one."""
+        self._compiled_call_impl = cresset.compile(self._call_impl, *args, **kwargs)
+
+    # ------------------------------------------------------------------ attributes
+
+    def __getattr__(self, name):
+        members = self.__dict__
+        for kind in ("_parameters", "_buffers", "_modules"):
+            if kind in members and name in members[kind]:
+                return members[kind][name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name, value):
+        members = self.__dict__
+        parameters = members.get("_parameters")
+        if isinstance(value, Parameter):
+            if parameters is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, "_buffers", "_modules", "_non_persistent_buffers_set")
+            self.register_parameter(name, value)
+            return
+        if parameters is not None and name in parameters:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{_kind(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
+                )
+            self.register_parameter(name, value)
+            return
+        modules = members.get("_modules")
+        if isinstance(value, Module):
+            if modules is None:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, "_parameters", "_buffers", "_non_persistent_buffers_set")
+            for hook in MODULE_REGISTRATION_HOOKS.values():
+                replaced = hook(self, name, value)
+                value = value if replaced is None else replaced
+            modules[name] = value
+            return
+        if modules is not None and name in modules:
+            if value is not None:
+                raise TypeError(f"cannot assign '{_kind(value)}' as child module '{name}' (torch.nn.Module or None expected)")
+            modules[name] = None
+            return
+        buffers = members.get("_buffers")
+        if buffers is None:
+            object.__setattr__(self, name, value)
+            return
+        marked = isinstance(value, Buffer)
+        if not marked and name not in buffers:
+            object.__setattr__(self, name, value)
+            return
+        if value is not None and not isinstance(value, cresset.Tensor):
+            raise TypeError(
+                f"cannot assign '{_kind(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
+            )
+        persistent = value.persistent if marked else name not in self._non_persistent_buffers_set
+        if name not in buffers:
+            self._forget(name, "_parameters", "_modules")
+        self._put_buffer(name, value, persistent)
+
+    def _forget(self, name, *kinds):
+        """Take `name` out of the attributes and out of what is registered."""
+        self.__dict__.pop(name, None)
+        for kind in kinds:
+            registered = self.__dict__.get(kind)
+            if registered:
+                registered.discard(name) if isinstance(registered, set) else registered.pop(name, None)
+
+    def __delattr__(self, name):
+        for kind in (self._parameters, self._buffers, self._modules):
+            if name in kind:
+                del kind[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        super().__delattr__(name)
+
+    def __dir__(self):
+        names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
+        return sorted({name for name in names if not name[:1].isdigit()})
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        state.pop("_compiled_call_impl", None)
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        # What was pickled by an older version may lack some kinds of hooks.
+        for name in (
+            "_forward_pre_hooks _forward_pre_hooks_with_kwargs _forward_hooks_with_kwargs _forward_hooks_always_called "
+            "_state_dict_hooks _state_dict_pre_hooks _load_state_dict_pre_hooks _load_state_dict_post_hooks "
+            "_backward_pre_hooks"
+        ).split():
+            self.__dict__.setdefault(name, OrderedDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
+
+    # ------------------------------------------------------------------ registering
+
+    def _check_name(self, kind, name, registered):
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {_kind(name)}")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain "."' + (f", got: {name}" if kind == "module" else ""))
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if hasattr(self, name) and name not in registered:
+            raise KeyError(f"attribute '{name}' already exists")
+
+    def register_parameter(self, name, param):
+        """Add a parameter, or None where there could be one."""
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
+        self._check_name("parameter", name, self._parameters)
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(
+                    f"cannot assign '{_kind(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
+                )
+            if param.grad_fn:
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
+                    f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
+                )
+            for hook in PARAMETER_REGISTRATION_HOOKS.values():
+                replaced = hook(self, name, param)
+                param = param if replaced is None else replaced
+        self._parameters[name] = param
+
+    def register_buffer(self, name, tensor, persistent=True):
+        """Add a tensor that belongs to the module's state but is not trained.
+
+        Args:
+            persistent: whether it is part of the state_dict.
+        """
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        self._check_name("buffer", name, self._buffers)
+        if tensor is not None and not isinstance(tensor, cresset.Tensor):
+            raise TypeError(f"cannot assign '{_kind(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
+        self._put_buffer(name, tensor, persistent)
+
+    def _put_buffer(self, name, tensor, persistent):
+        for hook in BUFFER_REGISTRATION_HOOKS.values():
+            replaced = hook(self, name, tensor)
+            tensor = tensor if replaced is None else replaced
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name, module):
+        """Add a submodule, or None where there could be one."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{_kind(module)} is not a Module subclass")
+        self._check_name("module", name, self._modules)
+        for hook in MODULE_REGISTRATION_HOOKS.values():
+            replaced = hook(self, name, module)
+            module = module if replaced is None else replaced
+        self._modules[name] = module
+
+    def register_module(self, name, module):
+        """The same as `add_module`."""
+        self.add_module(name, module)
+
+    # ------------------------------------------------------------------ finding
+
+    def get_submodule(self, target):
+        """The submodule at a dotted path, such as "encoder.0.linear"."""
+        module = self
+        for name in target.split(".") if target else []:
+            if not hasattr(module, name):
+                raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+            module = getattr(module, name)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        return module
+
+    def set_submodule(self, target, module, strict=False):
+        """Put `module` at a dotted path.
+
+        Args:
+            strict: refuse a path at which there is no module yet.
+        """
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        *path, name = target.split(".")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        parent = self.get_submodule(".".join(path))
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target):
+        """The parameter at a dotted path."""
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        parameter = getattr(module, name)
+        if not isinstance(parameter, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return parameter
+
+    def get_buffer(self, target):
+        """The buffer at a dotted path."""
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        if name not in module._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return getattr(module, name)
+
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+        """This module and all below it, with their dotted paths; each once, unless `remove_duplicate` is false."""
+        if memo is None:
+            memo = set()
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                path = f"{prefix}.{name}" if prefix else name
+                yield from module.named_modules(memo, path, remove_duplicate)
+
+    def modules(self):
+        """This module and all below it, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def named_children(self):
+        """The direct submodules with their names, each once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self):
+        """The direct submodules, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
+        seen = set()
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in modules:
+            for name, value in get_members_fn(module):
+                if value is None or value in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(value)
+                yield (f"{path}.{name}" if path else name), value
+
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+        """The parameters with their dotted paths, of this module and (with `recurse`) of all below it."""
+        yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse=True):
+        """The parameters of this module and (with `recurse`) of all below it: what an optimizer wants."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+        """The buffers with their dotted paths, of this module and (with `recurse`) of all below it."""
+        yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse=True):
+        """The buffers of this module and (with `recurse`) of all below it."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    # ------------------------------------------------------------------ changing all
+
+    def apply(self, fn):
+        """Call `fn` with every submodule and then with this one."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self, fn, recurse=True):
+        """Replace every parameter, gradient and buffer t by fn(t), keeping the parameters' identity where possible."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for name, parameter in self._parameters.items():
+            if parameter is None:
+                continue
+            with cresset.no_grad():
+                new = fn(parameter)
+            grad = parameter.grad
+            if _can_keep(parameter, new):
+                parameter.data = new
+                kept = parameter
+            else:
+                kept = self._parameters[name] = Parameter(new, parameter.requires_grad)
+            if grad is not None:
+                with cresset.no_grad():
+                    new_grad = fn(grad)
+                if _can_keep(grad, new_grad) and kept is parameter:
+                    grad.data = new_grad
+                else:
+                    kept.grad = new_grad.requires_grad_(grad.requires_grad)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args, **kwargs):
+        """Move all parameters and buffers, in place; a dtype changes the floating and complex ones only.
+
+        Called as to(device), to(dtype), to(device, dtype), to(tensor) or to(memory_format=...).
+        """
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
+
+        def move(t):
+            new_dtype = dtype if t.is_floating_point() or t.is_complex() else None
+            if memory_format is not None and t.dim() in (4, 5):
+                return t.to(device, new_dtype, non_blocking, memory_format=memory_format)
+            return t.to(device, new_dtype, non_blocking)
+
+        return self._apply(move)
+
+    def to_empty(self, *, device, recurse=True):
+        """Move to `device` without the values."""
+        return self._apply(lambda t: cresset.empty_like(t, device=device), recurse=recurse)
+
+    def type(self, dst_type):
+        """Make all parameters and buffers `dst_type`."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def float(self):
+        """Make all floating parameters and buffers float32."""
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+
+    def double(self):
+        """Make all floating parameters and buffers float64."""
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+
+    def half(self):
+        """Make all floating parameters and buffers float16."""
+        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+
+    def bfloat16(self):
+        """Make all floating parameters and buffers bfloat16."""
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
+    def cpu(self):
+        """Move all parameters and buffers to the CPU."""
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device=None):
+        """Move all parameters and buffers to a GPU."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def share_memory(self):
+        """Move all parameters and buffers to memory that processes share."""
+        return self._apply(lambda t: t.share_memory_())
+
+    def train(self, mode=True):
+        """Set training mode (or evaluation mode) here and below."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self):
+        """Set evaluation mode here and below: dropout is off, normalisation uses what it learned."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad=True):
+        """Train, or freeze, all parameters."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none=True):
+        """Forget the gradients of all parameters, or set them to zero."""
+        for parameter in self.parameters():
+            if parameter.grad is None:
+                continue
+            if set_to_none:
+                parameter.grad = None
+            elif parameter.grad.grad_fn is not None:
+                parameter.grad.detach_().zero_()
+            else:
+                parameter.grad.requires_grad_(False).zero_()
+
+    # ------------------------------------------------------------------ hooks
+
+    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+        """Call hook(module, args) before forward; what it returns takes the arguments' place.
+
+        Args:
+            prepend: before the hooks registered earlier.
+            with_kwargs: call hook(module, args, kwargs), which may return (args, kwargs).
+        """
+        marks = [self._forward_pre_hooks_with_kwargs] * with_kwargs
+        return _add_hook(self._forward_pre_hooks, hook, prepend, self._forward_pre_hooks_with_kwargs, marks=marks)
+
+    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+        """Call hook(module, args, output) after forward; what it returns takes the output's place.
+
+        Args:
+            prepend: before the hooks registered earlier.
+            with_kwargs: call hook(module, args, kwargs, output).
+            always_call: even if forward raises an exception.
+        """
+        extra = self._forward_hooks_with_kwargs, self._forward_hooks_always_called
+        marks = [extra[0]] * with_kwargs + [extra[1]] * always_call
+        return _add_hook(self._forward_hooks, hook, prepend, *extra, marks=marks)
+
+    def register_full_backward_pre_hook(self, hook, prepend=False):
+        """Call hook(module, grad_output) before the backward of this module; what it returns takes grad_output's place."""
+        return _add_hook(self._backward_pre_hooks, hook, prepend)
+
+    def register_full_backward_hook(self, hook, prepend=False):
+        """Call hook(module, grad_input, grad_output) when the inputs' gradients are known; it may return new ones."""
+        self._choose_backward_kind(True)
+        return _add_hook(self._backward_hooks, hook, prepend)
+
+    def register_backward_hook(self, hook):
+        """The older `register_full_backward_hook`, which sees the gradients of the last operation only."""
+        self._choose_backward_kind(False)
+        return _add_hook(self._backward_hooks, hook, False)
+
+    def _choose_backward_kind(self, is_full):
+        if self._is_full_backward_hook is (not is_full):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = is_full
+
+    def register_state_dict_pre_hook(self, hook):
+        """Call hook(module, prefix, keep_vars) before state_dict is made."""
+        return _add_hook(self._state_dict_pre_hooks, hook, False)
+
+    def _register_state_dict_hook(self, hook):
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was previously registered via "
+                "register_state_dict_post_hook"
+            )
+        return _add_hook(self._state_dict_hooks, hook, False)
+
+    def register_state_dict_post_hook(self, hook):
+        """Call hook(module, state_dict, prefix, local_metadata) after state_dict is made; it may change it in place."""
+        hook._from_public_api = True
+        return _add_hook(self._state_dict_hooks, hook, False)
+
+    def _register_load_state_dict_pre_hook(self, hook, with_module=False):
+        return _add_hook(self._load_state_dict_pre_hooks, _WithModule(hook, self) if with_module else hook, False)
+
+    def register_load_state_dict_pre_hook(self, hook):
+        """Call hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) first."""
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def register_load_state_dict_post_hook(self, hook):
+        """Call hook(module, incompatible_keys) after load_state_dict; it may change the keys in place."""
+        return _add_hook(self._load_state_dict_post_hooks, hook, False)
+
+    # ------------------------------------------------------------------ state
+
+    def get_extra_state(self):
+        """What else belongs to the state_dict; a subclass that has some overrides this and `set_extra_state`."""
+        raise RuntimeError(f"{type(self).__name__}.get_extra_state: not overridden, so there is no extra state")
+
+    def set_extra_state(self, state):
+        """Take back what `get_extra_state` gave."""
+        raise RuntimeError(f"{type(self).__name__}.set_extra_state: not overridden, so there is no extra state")
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        for name, parameter in self._parameters.items():
+            if parameter is not None:
+                destination[prefix + name] = parameter if keep_vars else parameter.detach()
+        for name, buffer in self._buffers.items():
+            if buffer is not None and name not in self._non_persistent_buffers_set:
+                destination[prefix + name] = buffer if keep_vars else buffer.detach()
+        if type(self).get_extra_state is not Module.get_extra_state:
+            destination[prefix + _EXTRA_STATE] = self.get_extra_state()
+
+    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+        """All parameters and persistent buffers by their dotted paths; they share memory with the module's.
+
+        Args:
+            destination: a dictionary to fill.
+            prefix: stands before every name.
+            keep_vars: keep the tensors' history.
+        """
+        if args:
+            warnings.warn(
+                "Positional args are being deprecated, use kwargs instead. Refer to "
+                "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            destination = args[0] if destination is None else destination
+            prefix = args[1] if len(args) > 1 and prefix == "" else prefix
+            keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = metadata
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars)
+        for hook in self._state_dict_hooks.values():
+            replaced = hook(self, destination, prefix, metadata)
+            if getattr(hook, "_from_public_api", False):
+                if replaced is not None:
+                    raise RuntimeError("state_dict post-hook must return None")
+            elif replaced is not None:
+                destination = replaced
+        return destination
+
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
+        """Copy what belongs to this module itself (not to its submodules) out of `state_dict`."""
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        buffers = {k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}
+        own = {k: v for k, v in itertools.chain(self._parameters.items(), buffers.items()) if v is not None}
+        for name, tensor in own.items():
+            key = prefix + name
+            if key in state_dict:
+                self._load_tensor(name, tensor, key, state_dict[key], local_metadata, error_msgs)
+            elif strict:
+                missing_keys.append(key)
+
+        key = prefix + _EXTRA_STATE
+        if type(self).set_extra_state is not Module.set_extra_state:
+            if key in state_dict:
+                self.set_extra_state(state_dict[key])
+            elif strict:
+                missing_keys.append(key)
+        elif strict and key in state_dict:
+            unexpected_keys.append(key)
+
+        if strict:
+            for key in state_dict:
+                if key.startswith(prefix) and key != prefix + _EXTRA_STATE:
+                    name, dot, _ = key[len(prefix) :].partition(".")
+                    if name not in (self._modules if dot else own):
+                        unexpected_keys.append(key)
+
+    def _load_tensor(self, name, tensor, key, saved, local_metadata, error_msgs):
+        if not isinstance(saved, cresset.Tensor):
+            error_msgs.append(
+                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
+                f"but received {type(saved)}"
+            )
+            return
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        lazy = is_lazy(tensor)
+        if not lazy and tensor.dim() == 0 and saved.dim() == 1:
+            saved = saved[0]  # files of very old versions keep scalars as vectors
+        if not lazy and saved.shape != tensor.shape:
+            error_msgs.append(
+                f"size mismatch for {key}: copying a param with shape {saved.shape} from checkpoint, "
+                f"the shape in current model is {tensor.shape}."
+            )
+            return
+        if tensor.is_meta and not saved.is_meta and not assign:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, "
+                "which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their "
+                "corresponding key in the module instead of copying them in place?)",
+                stacklevel=4,
+            )
+        try:
+            with cresset.no_grad():
+                if assign:
+                    if isinstance(tensor, Parameter):
+                        if not isinstance(saved, Parameter):
+                            saved = Parameter(saved, requires_grad=tensor.requires_grad)
+                        else:
+                            saved.requires_grad_(tensor.requires_grad)
+                    setattr(self, name, saved)
+                else:
+                    tensor.copy_(saved)
+        except Exception as error:
+            error_msgs.append(
+                f'While copying the parameter named "{key}", whose dimensions in the model are {tensor.size()} and '
+                f"whose dimensions in the checkpoint are {saved.size()}, an exception occurred : {error.args}."
+            )
+
+    def load_state_dict(self, state_dict, strict=True, assign=False):
+        """Copy parameters and buffers from `state_dict`, by name.
+
+        Args:
+            strict: refuse a state_dict with missing or unexpected names.
+            assign: make the given tensors the module's own, instead of copying their values.
+
+        Returns: the missing and the unexpected names.
+        """
+        if not hasattr(state_dict, "keys"):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        missing, unexpected, errors = [], [], []
+        metadata = getattr(state_dict, "_metadata", None)
+        state_dict = OrderedDict(state_dict)
+        if metadata is not None:
+            state_dict._metadata = metadata
+
+        def load(module, state, prefix):
+            local = {} if metadata is None else metadata.get(prefix[:-1], {})
+            if assign:
+                local["assign_to_params_buffers"] = assign
+            module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
+            for name, child in module._modules.items():
+                if child is not None:
+                    below = prefix + name + "."
+                    load(child, {k: v for k, v in state.items() if k.startswith(below)}, below)
+            keys = IncompatibleKeys(missing, unexpected)
+            for hook in module._load_state_dict_post_hooks.values():
+                if hook(module, keys) is not None:
+                    raise AssertionError(
+                        "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
+                        "if incompatible_keys need to be modified, it should be done inplace."
+                    )
+
+        load(self, state_dict, "")
+        if strict:
+            if unexpected:
+                errors.insert(0, f"Unexpected key(s) in state_dict: {_quoted(unexpected)}. ")
+            if missing:
+                errors.insert(0, f"Missing key(s) in state_dict: {_quoted(missing)}. ")
+        if errors:
+            listed = "\n\t".join(errors)
+            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
+        return IncompatibleKeys(missing, unexpected)
+
+    # ------------------------------------------------------------------ printing
+
+    def _get_name(self):
+        return type(self).__name__
+
+    def extra_repr(self):
+        """What stands between the parentheses when the module is printed."""
+        return ""
+
+    def __repr__(self):
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [f"({name}): {_indented(repr(module))}" for name, module in self._modules.items()]
+        if not children and len(lines) <= 1:
+            return f"{self._get_name()}({extra})"
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+    def _replicate_for_data_parallel(self):
+        replica = self.__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica._parameters, replica._buffers, replica._modules = {}, self._buffers.copy(), self._modules.copy()
+        replica._is_replica = True
+        return replica
+
+
+class _WithModule:
+    """A load_state_dict hook that gets its module first, without keeping it alive through a cycle of its own."""
+
+    def __init__(self, hook, module):
+        self.hook, self.module = hook, module
+
+    def __call__(self, *args):
+        return self.hook(self.module, *args)
+
+
+def _add_hook(hooks, hook, prepend, *extra, marks=()):
+    handle = RemovableHandle(hooks, extra_dict=list(extra))
+    hooks[handle.id] = hook
+    for mark in marks:
+        mark[handle.id] = True
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def _quoted(names):
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _can_keep(old, new):
+    """Whether `old` can take the data of `new` and stay the same object."""
+    return (old.device.type == "meta") == (new.device.type == "meta") and old.layout == new.layout
+
+
+def _parse_to(*args, **kwargs):
+    """The device, dtype, non_blocking and memory_format that a call of `to` asks for."""
+    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    non_blocking, memory_format = kwargs.pop("non_blocking", False), kwargs.pop("memory_format", None)
+    other = kwargs.pop("tensor", None)
+    kwargs.pop("copy", None)
+    if kwargs:
+        raise TypeError(f"to() received an invalid combination of arguments - got an unexpected keyword argument {next(iter(kwargs))!r}")
+    flags = []
+    for value in args:
+        if isinstance(value, cresset.Tensor):
+            other = value
+        elif isinstance(value, cresset.dtype):
+            dtype = value
+        elif isinstance(value, bool):
+            flags.append(value)
+        elif isinstance(value, (str, int, cresset.device)):
+            device = value
+        elif value is not None:
+            raise TypeError(f"to() received an invalid combination of arguments - got ({type(value).__name__})")
+    if flags:
+        non_blocking = flags[0]
+    if other is not None:
+        device, dtype = other.device, other.dtype
+    if isinstance(device, (str, int)):
+        device = cresset.device(device)
+    return device, dtype, non_blocking, memory_format
