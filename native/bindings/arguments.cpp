@@ -194,7 +194,7 @@ std::string_view canonical(std::string_view name) {
 
 bool fits_varargs(PyObject* o) {
   int64_t i;
-  return !PyTuple_Check(o) && !PyList_Check(o) && PyIndex_Check(o) && to_integer(o, i);
+  return !PyBool_Check(o) && !PyTuple_Check(o) && !PyList_Check(o) && PyIndex_Check(o) && to_integer(o, i);
 }
 
 }  // namespace
