@@ -136,9 +136,11 @@ void record(Call& c) {
     rebase_history(c.outputs[0], holder);
     return;
   }
-  for (const Tensor& t : c.outputs) {
-    if (t.defined()) set_history(t, holder);
-    else node->results.push_back({});
+  for (int64_t i = 0; i < c.outputs.size(); ++i) {
+    const Tensor& t = c.outputs[i];
+    if (!t.defined()) node->results.push_back({});
+    else if (i > 0 && op.first_result_only) node->results.push_back({t.sizes(), t.dtype(), t.device()});
+    else set_history(t, holder);
   }
 }
 

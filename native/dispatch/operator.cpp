@@ -44,6 +44,7 @@ Operator& Registry::add(const char* text, Infer infer, Run run, uint32_t flags, 
   op.differentiable = !(flags & kNotDifferentiable);
   op.mutates = flags & kMutates;
   op.shares_results = flags & kSharesResults;
+  op.first_result_only = flags & kFirstResultOnly;
   op.composite = flags & kComposite;
   const auto& parameters = op.signature.parameters;
   const bool takes_input = !parameters.empty() && parameters[0].type == ArgType::tensor && parameters[0].name == "input";

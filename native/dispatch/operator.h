@@ -75,6 +75,7 @@ class Operator {
   bool differentiable = true;
   bool is_method = true, is_function = true;
   bool composite = false;             // run is made of other operators, which record themselves
+  bool first_result_only = false;     // of several results only the first has a gradient (the others are statistics)
   bool shares_results = false;        // several results may be views of one another (split)
   std::string node_name;              // AddBackward0
   std::string doc;
@@ -86,7 +87,7 @@ class Operator {
 
 // Options for Registry::add, as words.
 enum OperatorFlag : uint32_t {
-  kView = 1, kInplace = 2, kNotDifferentiable = 4, kFunctionOnly = 8, kMethodOnly = 16, kMutates = 32, kSharesResults = 64, kComposite = 128,
+  kView = 1, kInplace = 2, kNotDifferentiable = 4, kFunctionOnly = 8, kMethodOnly = 16, kMutates = 32, kSharesResults = 64, kComposite = 128, kFirstResultOnly = 256,
 };
 
 class Registry {
