@@ -219,23 +219,6 @@ def _(grad, input_info, dim, keepdim, indices):
     yield lambda: at_indices(grad, input_info, dim, keepdim, indices)
 
 
-def _winner(grad, loses, ties):
-    """The gradient of a choice between two: all to the winner, half where they are equal."""
-    return cresset.where(ties, grad / 2, grad).masked_fill(loses, 0)
-
-
-@operator("max.other").derivative
-def _(grad, input, other):
-    yield lambda: _winner(grad, input < other, input == other)
-    yield lambda: _winner(grad, other < input, input == other)
-
-
-@operator("min.other").derivative
-def _(grad, input, other):
-    yield lambda: _winner(grad, input > other, input == other)
-    yield lambda: _winner(grad, other > input, input == other)
-
-
 operator("argmax", """The index of the largest element, of all (counted in row-major order) or along `dim`; the first of equal ones.
 
     >>> cresset.argmax(cresset.tensor([1, 5, 5]))

@@ -623,8 +623,8 @@ void run_batch_norm_backward(Call& c) {
 void register_normalization(Registry& r) {
   const uint32_t kInternal = kFunctionOnly | kNotDifferentiable;
   r.add("native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor mean, Tensor rstd)", infer_normalize<true>, run_normalize<true>,
-        kFunctionOnly);
-  r.add("_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float eps) -> (Tensor, Tensor rstd)", infer_normalize<false>, run_normalize<false>, kFunctionOnly, "RmsNormBackward0");
+        kFunctionOnly | kFirstResultOnly);
+  r.add("_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float eps) -> (Tensor, Tensor rstd)", infer_normalize<false>, run_normalize<false>, kFunctionOnly | kFirstResultOnly, "RmsNormBackward0");
   r.add("_normalize_backward_input(Tensor grad, Tensor input, int[] normalized_shape, Tensor? mean, Tensor rstd, Tensor? weight) -> Tensor", infer_normalize_backward_input,
         run_normalize_backward_input, kInternal);
   r.add("_normalize_backward_weight(Tensor grad, Tensor input, int[] normalized_shape, Tensor? mean, Tensor rstd) -> (Tensor, Tensor)", infer_normalize_backward_weight,
@@ -634,7 +634,7 @@ void register_normalization(Registry& r) {
   r.add("_group_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, int HxW, int group) -> (Tensor, Tensor, Tensor)", infer_group_norm_backward,
         run_group_norm_backward, kInternal);
   r.add("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor mean, Tensor rstd)",
-        infer_batch_norm, run_batch_norm, kFunctionOnly);
+        infer_batch_norm, run_batch_norm, kFunctionOnly | kFirstResultOnly);
   r.add("_batch_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, bool training) -> (Tensor, Tensor, Tensor)", infer_batch_norm_backward,
         run_batch_norm_backward, kInternal);
 }

@@ -264,8 +264,10 @@ void run_max_other(Call& c) {
   Call inner(maximum);
   inner.args[0] = c.args[0];
   inner.args[1] = c.args[1];
-  execute(inner);
-  c.give(inner.outputs[0]);
+  inner.given_out = c.given_out;
+  inner.outputs = c.outputs;
+  call(inner);
+  c.outputs = inner.outputs;
 }
 
 template <bool kLargest>
@@ -334,10 +336,10 @@ void register_reduction(Registry& r) {
   r.add("amin(Tensor input, int[1] dim=[], bool keepdim=False) -> Tensor", infer_amax<false>, run_amax<false>);
   r.add("aminmax(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", infer_aminmax, run_aminmax);
   r.add("max(Tensor input) -> Tensor", infer_max<true>, run_max<true>, 0, "MaxBackward1");
-  r.add("max.other(Tensor input, Tensor other) -> Tensor", nullptr, run_max_other<true>, 0, "MaximumBackward0");
+  r.add("max.other(Tensor input, Tensor other) -> Tensor", nullptr, run_max_other<true>, kComposite);
   r.add("max.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", infer_max_dim<true>, run_max_dim<true>);
   r.add("min(Tensor input) -> Tensor", infer_max<false>, run_max<false>, 0, "MinBackward1");
-  r.add("min.other(Tensor input, Tensor other) -> Tensor", nullptr, run_max_other<false>, 0, "MinimumBackward0");
+  r.add("min.other(Tensor input, Tensor other) -> Tensor", nullptr, run_max_other<false>, kComposite);
   r.add("min.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", infer_max_dim<false>, run_max_dim<false>);
   r.add("argmax(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", infer_argmax<true>, run_argmax<true>, kNotDifferentiable);
   r.add("argmin(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", infer_argmax<false>, run_argmax<false>, kNotDifferentiable);
