@@ -76,7 +76,7 @@ class Loop:
         """Whether it vectorises: then it is worth compiling for each instruction set. Long series are not worth the build's time."""
         if self.compute not in INLINE or len(nodes(self.expression)) > LONG_FORMULA:
             return False
-        return not {node.op for node in nodes(self.expression)} - OPERATIONS - INLINE[self.compute]
+        return all(node.op in OPERATIONS or node.op in INLINE.get(node.args[0].type, ()) for node in nodes(self.expression))
 
     def text(self):
         used = variables(self.expression)
@@ -89,11 +89,12 @@ class Loop:
         lines.append(f"  auto* result = reinterpret_cast<{TYPE_NAMES[self.result_type]}*>(pointers[0]);")
         for index, (name, type) in enumerate(self.reads, 1):
             if name in used:
-                lines.append(f"  auto* {name}_ = reinterpret_cast<const {TYPE_NAMES[type]}*>(pointers[{index}]);")
-        angles = [node.args[0] for node in nodes(self.expression) if self.compute == "f32" and node.op in QUICK]
+                stored = "uint8_t" if type == "b8" else TYPE_NAMES[type]  # a byte compared with 0 vectorises, a bool does not
+                lines.append(f"  auto* {name}_ = reinterpret_cast<const {stored}*>(pointers[{index}]);")
+        angles = [node.args[0] for node in nodes(self.expression) if node.type == "f32" and node.op in QUICK]
         if angles:
             # The quick circular functions are for moderate angles: look first whether there are others.
-            lines.append("  bool large = false;")
+            lines.append("  int large = 0;")
             lines += self._loop([("large", reduce(or_, (Expression("is_large_angle", (angle,), "b8") for angle in angles)))], constant)
             lines[-2] = lines[-2].replace("large = ", "large |= ")
             lines.append("  if (large) {")
@@ -105,7 +106,7 @@ class Loop:
     def _loop(self, results, constant, functions={}):
         used = set().union(*(variables(expression) for _, expression in results))
         before, body = print_body(results, constant, functions)
-        loads = [f"const {TYPE_NAMES[type]} {name} = {name}_[i];" for name, type in self.reads if name in used]
+        loads = [f"const {TYPE_NAMES[type]} {name} = {name}_[i]{' != 0' * (type == 'b8')};" for name, type in self.reads if name in used]
         return [*(f"  {line}" for line in before), "#pragma GCC ivdep", "  for (int64_t i = 0; i < count; ++i) {",
                 *(f"    {line}" for line in loads + body), "  }"]  # fmt: skip
 

@@ -21,7 +21,7 @@ import inspect
 import math
 
 from .expression import REAL_OF, TYPES, Expression, cast, is_complex, is_integral, leaves, promote, scale, variable
-from .primitives import conjugate, evaluate
+from .primitives import conjugate, convert, evaluate
 
 TYPE_GROUPS = {
     "bool": ("b8",), "integer": ("i64", "u64"), "float": ("f32", "f64"), "complex": ("c64", "c128"),
@@ -182,7 +182,7 @@ class Pointwise:
         values = list(args) + list(attributes.values())
         if any(isinstance(value, Expression) for value in values):
             return self.expression(self._bind(args, attributes))
-        if all(isinstance(value, (bool, int, float, complex)) for value in values):
+        if all(value is None or isinstance(value, (bool, int, float, complex)) for value in values):
             return self.number(self._bind(args, attributes))
         if self.kinds[0] == "b" and isinstance(args[0], bool):  # the condition is known: no tensor has to choose
             return args[1] if args[0] else args[2]
@@ -216,8 +216,8 @@ class Pointwise:
                 compute = promote(compute, "i64" if isinstance(value, int) else "c128" if isinstance(value, complex) else "f64")
         if compute not in self._formulas and is_integral(compute):
             compute = "f64"
-            values = {name: float(value) if name in self.inputs else value for name, value in values.items()}
-        return evaluate(self.forward(compute), values)
+        types = self.variables(compute)
+        return evaluate(self.forward(compute), {name: convert(value, types[name].type) for name, value in values.items()})
 
     def gradients(self, grad, inputs, attributes=(), output=None):
         """The gradient by each tensor input, from tensors, numbers or expressions; None where there is none.
@@ -229,8 +229,8 @@ class Pointwise:
         values.update(zip((attribute.name for attribute in self.attributes), attributes))
         values["output"] = MISSING if output is None else output
         gradients = self._gradient(grad, values)
-        if not isinstance(grad, Expression):
-            gradients = (grad * g if isinstance(g, (int, float)) else g for g in gradients)  # a constant: mostly 0
+        if not isinstance(grad, (Expression, int, float, complex)):
+            gradients = (grad * g if isinstance(g, (int, float)) else g for g in gradients)  # 0 for tensors, too, is a tensor
         return tuple(None if isinstance(g, Missing) else g for g in gradients)
 
     # What the code printers read.

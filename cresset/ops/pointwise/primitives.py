@@ -217,11 +217,12 @@ def _wrap(value, type):
     return value
 
 
-def _convert(value, type):
+def convert(value, type):
+    """A Python number as a value of `type`; an infinite one becomes the end of the integers."""
     if type == "b8":
         return bool(value)
     if is_integral(type):
-        return int(value)
+        return int(value) if math.isfinite(value) else 2**63 - 1 if value > 0 else -(2**63)
     return complex(value) if is_complex(type) else float(value)
 
 
@@ -253,7 +254,7 @@ def evaluate(expression, values):
             return value_of(a if value_of(condition) else b)
         args = [value_of(arg) for arg in node.args]
         if node.op == "cast":
-            return _convert(args[0], node.type)
+            return convert(args[0], node.type)
         if node.op == "not":
             return not args[0] if node.type == "b8" else ~args[0]
         function = _numbers.get(node.op) or registry[node.op].number
