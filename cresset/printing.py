@@ -86,6 +86,12 @@ def tensor_format(tensor, format_spec):
     return object.__format__(tensor, format_spec)
 
 
+def _parameter_class():
+    """nn.Parameter, or None while nn is not loaded: then there are no parameters, and printing must not load it."""
+    module = sys.modules.get("cresset.nn.parameter") or getattr(sys.modules.get("cresset.nn"), "parameter", None)
+    return getattr(module, "Parameter", None)
+
+
 def tensor_repr(tensor, *, tensor_contents=None):
     """`Tensor.__repr__`, of parameters and other subclasses too.
 
@@ -98,14 +104,14 @@ def tensor_repr(tensor, *, tensor_contents=None):
     """
     import cresset
 
-    parameter = getattr(cresset.nn, "Parameter", None)
+    parameter = _parameter_class()
     is_plain = type(tensor) in (cresset.Tensor, parameter)
     prefix = "tensor(" if is_plain else f"{type(tensor).__name__}("
     if tensor_contents is None:
         tensor_contents = _contents(tensor, indent=len(prefix))
     text = _append(prefix + tensor_contents, _suffixes(tensor), len(prefix), new_line=tensor.is_sparse) + ")"
     # A tensor subclass can be marked as a parameter without being derived from Parameter: isinstance sees the mark.
-    if isinstance(tensor, parameter) and not is_plain:
+    if parameter and isinstance(tensor, parameter) and not is_plain:
         text = f"Parameter({text})"
     if parameter in type(tensor).__mro__:
         text = "Parameter containing:\n" + text

@@ -30,7 +30,21 @@ PROMOTIONS = {"same": "same", "float": "to_float", "bool": "to_bool", "real": "t
 MAX_INPUTS = 4  # kMaxPointwiseInputs
 
 # The primitives that native/base/vector_math.h has as inline code without branches; the others call the C library.
-_INLINE = {"abs", "sqrt", "floor", "ceil", "trunc", "rint", "copysign", "signbit", "exp", "expm1", "log", "log1p", "tanh"}
+_INLINE = {
+    "abs",
+    "sqrt",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "copysign",
+    "signbit",
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "tanh",
+}
 INLINE = {
     "f32": _INLINE | {"exp2", "log2", "log10", "pow", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh",
                       "acosh", "atanh", "erf", "erfc", "hypot"},
@@ -63,7 +77,7 @@ class Loop:
             self.expression = operator.backward(compute)[input_index]
             self.result_type = compute
             reads = ["grad", *operator.uses()[input_index]]
-        kinds = dict(zip(operator.inputs, operator.kinds))
+        kinds = dict(zip(operator.inputs, operator.kinds, strict=True))
         self.reads = [(name, self._type_of(name, kinds)) for name in reads]
 
     def _type_of(self, name, kinds):
@@ -76,7 +90,9 @@ class Loop:
         """Whether it vectorises: then it is worth compiling for each instruction set. Long series are not worth the build's time."""
         if self.compute not in INLINE or len(nodes(self.expression)) > LONG_FORMULA:
             return False
-        return all(node.op in OPERATIONS or node.op in INLINE.get(node.args[0].type, ()) for node in nodes(self.expression))
+        return all(
+            node.op in OPERATIONS or node.op in INLINE.get(node.args[0].type, ()) for node in nodes(self.expression)
+        )
 
     def text(self):
         used = variables(self.expression)
@@ -89,24 +105,37 @@ class Loop:
         lines.append(f"  auto* result = reinterpret_cast<{TYPE_NAMES[self.result_type]}*>(pointers[0]);")
         for index, (name, type) in enumerate(self.reads, 1):
             if name in used:
-                stored = "uint8_t" if type == "b8" else TYPE_NAMES[type]  # a byte compared with 0 vectorises, a bool does not
+                stored = (
+                    "uint8_t" if type == "b8" else TYPE_NAMES[type]
+                )  # a byte compared with 0 vectorises, a bool does not
                 lines.append(f"  auto* {name}_ = reinterpret_cast<const {stored}*>(pointers[{index}]);")
         angles = [node.args[0] for node in nodes(self.expression) if node.type == "f32" and node.op in QUICK]
         if angles:
             # The quick circular functions are for moderate angles: look first whether there are others.
             lines.append("  int large = 0;")
-            lines += self._loop([("large", reduce(or_, (Expression("is_large_angle", (angle,), "b8") for angle in angles)))], constant)
+            lines += self._loop(
+                [("large", reduce(or_, (Expression("is_large_angle", (angle,), "b8") for angle in angles)))], constant
+            )
             lines[-2] = lines[-2].replace("large = ", "large |= ")
             lines.append("  if (large) {")
-            lines += ["  " * (not line.startswith("#")) + line for line in self._loop([("result[i]", self.expression)], constant)]
+            lines += [
+                "  " * (not line.startswith("#")) + line
+                for line in self._loop([("result[i]", self.expression)], constant)
+            ]
             lines += ["    return;", "  }"]
         lines += self._loop([("result[i]", self.expression)], constant, QUICK if angles else {})
         return "\n".join([*lines, "}", ""])
 
-    def _loop(self, results, constant, functions={}):
+    def _loop(self, results, constant, functions=None):
+        if functions is None:
+            functions = {}
         used = set().union(*(variables(expression) for _, expression in results))
         before, body = print_body(results, constant, functions)
-        loads = [f"const {TYPE_NAMES[type]} {name} = {name}_[i]{' != 0' * (type == 'b8')};" for name, type in self.reads if name in used]
+        loads = [
+            f"const {TYPE_NAMES[type]} {name} = {name}_[i]{' != 0' * (type == 'b8')};"
+            for name, type in self.reads
+            if name in used
+        ]
         return [*(f"  {line}" for line in before), "#pragma GCC ivdep", "  for (int64_t i = 0; i < count; ++i) {",
                 *(f"    {line}" for line in loads + body), "  }"]  # fmt: skip
 
@@ -144,8 +173,12 @@ def family_file(name, operators, loops):
         for operator in operators:
             chosen = [loop for loop in loops[operator.name].values() if loop.at_every_level == wanted]
             if chosen:
-                out.extend(f"// {operator.name}: {line}".replace(f"{operator.name}: ", "", 1) if index else f"// {operator.name}: {line}"
-                           for index, line in enumerate(operator.doc.splitlines()))
+                out.extend(
+                    f"// {operator.name}: {line}".replace(f"{operator.name}: ", "", 1)
+                    if index
+                    else f"// {operator.name}: {line}"
+                    for index, line in enumerate(operator.doc.splitlines())
+                )
                 out.extend(loop.text() for loop in chosen)
 
     add(True)

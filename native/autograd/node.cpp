@@ -49,7 +49,7 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output, uint32_t output_index)
         "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. "
         "To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
   if (packs_saved_tensors && !t->wrapped_number) {
-    packed_ = python_steps.pack(detach(t));
+    packed_ = python_steps.pack(is_output ? detach(t) : t);
     if (packed_) {
       if (!is_output && t->requires_grad) packed_->edge = gradient_edge(t);
       return;
@@ -62,7 +62,7 @@ Tensor SavedTensor::unpack(const Node& owner) const {
   if (packed_) {
     const Edge edge = is_output_ ? Edge{RefPtr<Node>(const_cast<Node*>(&owner)), output_index_} : packed_->edge;
     Tensor t = packed_->unpack();
-    if (edge.node && is_differentiable(t.dtype())) {
+    if (edge.node && !t->requires_grad && is_differentiable(t.dtype())) {
       t = detach(t);
       AutogradState& state = state_for_writing(t.get());
       state.grad_fn = edge.node;
@@ -94,10 +94,17 @@ Tensor SavedTensor::unpack(const Node& owner) const {
 // ---------------------------------------------------------------- operator nodes
 
 void OperatorNode::release_saved() {
-  released = true;
-  saved.clear();
-  for (SavedTensor& t : pointwise_inputs) t.reset();
-  pointwise_output.reset();
+  // A node that kept no tensor can run again.
+  const auto free = [&](SavedTensor& t) {
+    released |= t.defined();
+    t.reset();
+  };
+  for (OwnedValue& v : saved) {
+    free(v.tensor);
+    for (SavedTensor& t : v.tensors) free(t);
+  }
+  for (SavedTensor& t : pointwise_inputs) free(t);
+  free(pointwise_output);
 }
 
 void OperatorNode::backward(Grads& grads, Grads& out) {

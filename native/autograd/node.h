@@ -84,7 +84,7 @@ class Node : public RefCounted {
 class PackedTensor : public RefCounted {  // saved_tensors_hooks
  public:
   virtual Tensor unpack() = 0;
-  Edge edge;  // of the tensor that was packed: hooks see it without history, backward gets it with its own
+  Edge edge;  // of the tensor that was packed: what comes back gets its history
 };
 
 class SavedTensor {

@@ -46,7 +46,7 @@ OwnedValue own(const Call& c, const Derivative::Saved& saved) {
     case Kind::tensor: {
       const Tensor t = saved.index == 0 && c.before.defined() ? c.before : Tensor(v.tensor_);
       o.value.tensor_ = nullptr;
-      if (saved.what == Derivative::Saved::information) o.info = info_of(t);
+      if (saved.what == Derivative::Saved::information) o.info = info_of(t), o.integers = {t.offset()};
       else o.tensor = SavedTensor(t, false);
       break;
     }

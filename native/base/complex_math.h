@@ -1,7 +1,7 @@
 // Complex numbers for the generated loops: arithmetic by the school formulas, functions by the C++ library.
 //
-// A product is (ac - bd) + (ad + bc) i with no rescue for infinities, as PyTorch computes it. Included only by code that is compiled
-// for the baseline instruction set.
+// A product is (ac - bd) + (ad + bc) i with no rescue for infinities, as PyTorch computes it. Included only by code
+// that is compiled for the baseline instruction set.
 #pragma once
 #include <complex>
 
@@ -29,7 +29,8 @@ struct Complex {
   friend Complex operator*(Complex a, T b) { return {a.re * b, a.im * b}; }
   friend Complex operator*(T a, Complex b) { return {a * b.re, a * b.im}; }
   friend Complex operator/(Complex a, T b) { return {a.re / b, a.im / b}; }
-  // Smith's method: the ratio of the divisor's parts, smaller over larger, neither overflows nor vanishes as their squares would.
+  // Smith's method: the ratio of the divisor's parts, smaller over larger, neither overflows nor vanishes as their
+  // squares would.
   friend Complex operator/(Complex a, Complex b) {
     if (math::abs(b.re) >= math::abs(b.im)) {
       if (b.re == T(0) && b.im == T(0)) return {a.re / math::abs(b.re), a.im / math::abs(b.im)};
@@ -75,9 +76,9 @@ Complex<T> conj(Complex<T> z) {
   return {z.re, -z.im};
 }
 
-#define CRESSET_COMPLEX_FUNCTION(name)                            \
-  template <typename T>                                           \
-  Complex<T> name(Complex<T> z) {                                 \
+#define CRESSET_COMPLEX_FUNCTION(name)                             \
+  template <typename T>                                            \
+  Complex<T> name(Complex<T> z) {                                  \
     return Complex<T>(std::name(static_cast<std::complex<T>>(z))); \
   }
 CRESSET_COMPLEX_FUNCTION(exp)

@@ -6,9 +6,10 @@
 
 namespace cresset::math {
 
-// ---- whole numbers ----------------------------------------------------------------------------------------------------------------
+// ---- whole numbers ----
 
-// Quotient towards zero and remainder. A zero divisor gives 0 (the caller reports it); the one quotient that overflows wraps.
+// Quotient towards zero and remainder. A zero divisor gives 0 (the caller reports it); the one quotient that overflows
+// wraps.
 CRESSET_INLINE int64_t quotient(int64_t x, int64_t y) {
   if (y == 0) return 0;
   if (y == -1) return static_cast<int64_t>(-static_cast<uint64_t>(x));
@@ -31,7 +32,9 @@ CRESSET_INLINE int64_t gcd(int64_t x, int64_t y) {
 }
 
 // Shifts by any number of bits: what leaves the 64 bits is lost, a negative count counts as too many.
-CRESSET_INLINE int64_t shl(int64_t x, int64_t n) { return n < 0 || n > 63 ? 0 : static_cast<int64_t>(static_cast<uint64_t>(x) << n); }
+CRESSET_INLINE int64_t shl(int64_t x, int64_t n) {
+  return n < 0 || n > 63 ? 0 : static_cast<int64_t>(static_cast<uint64_t>(x) << n);
+}
 CRESSET_INLINE uint64_t shl(uint64_t x, uint64_t n) { return n > 63 ? 0 : x << n; }
 CRESSET_INLINE int64_t shr(int64_t x, int64_t n) { return x >> (n < 0 || n > 63 ? 63 : n); }
 CRESSET_INLINE uint64_t shr(uint64_t x, uint64_t n) { return n > 63 ? 0 : x >> n; }
@@ -49,7 +52,7 @@ CRESSET_INLINE int64_t pow(int64_t x, int64_t n) {
   return static_cast<int64_t>(pow(static_cast<uint64_t>(x), static_cast<uint64_t>(n)));
 }
 
-// ---- gamma functions ----------------------------------------------------------------------------------------------------------------
+// ---- gamma functions ----
 
 inline double lgamma(double x) {
   int sign;
@@ -72,11 +75,18 @@ inline double zeta(double s, double q) {
     sum += term;
     if (::fabs(term) < 1e-17 * ::fabs(sum) && a > 0.0) return sum;
   }
-  // a is the first k + q that was not added: a^(1-s) / (s-1) + a^-s / 2 + sum of B_2j / (2j)! s (s+1) ... (s+2j-2) a^(-s-2j+1)
+  // a is the first k + q that was not added: a^(1-s) / (s-1) + a^-s / 2 + sum of B_2j / (2j)! s (s+1) ... (s+2j-2)
+  // a^(-s-2j+1)
   const double power = ::pow(a, -s);
   sum += power * a / (s - 1.0) + 0.5 * power;
-  const double bernoulli[] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000.0,
-                              1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
+  const double bernoulli[] = {1.0 / 12,
+                              -1.0 / 720,
+                              1.0 / 30240,
+                              -1.0 / 1209600,
+                              1.0 / 47900160,
+                              -691.0 / 1307674368000.0,
+                              1.0 / 74724249600.0,
+                              -3617.0 / 10670622842880000.0};
   double factor = s * power / a;
   for (int j = 0; j < 8; ++j) {
     sum += bernoulli[j] * factor;
@@ -135,7 +145,7 @@ inline double igammac(double a, double x) {
   return x < a + 1.0 ? 1.0 - igamma_series(a, x) : igammac_fraction(a, x);
 }
 
-// ---- Bessel and Airy functions ------------------------------------------------------------------------------------------------------
+// ---- Bessel and Airy functions ----
 
 inline double bessel_j0(double x) { return ::j0(x); }
 inline double bessel_j1(double x) { return ::j1(x); }
@@ -153,13 +163,15 @@ inline double airy_ai(double x) {
   return 0.5 * root * (std::cyl_bessel_j(1.0 / 3, z) - std::cyl_neumann(1.0 / 3, z) / 1.73205080756887729);
 }
 
-// ---- orthogonal polynomials -----------------------------------------------------------------------------------------------------------
+// ---- orthogonal polynomials ----
 
 // A fraction of the degree is dropped. Above a million the value is nan: no recurrence that long has a digit left.
-inline int64_t whole_degree(double degree) { return degree <= 1e6 ? static_cast<int64_t>(degree < -1.0 ? -1.0 : degree) : 1000001; }
+inline int64_t whole_degree(double degree) {
+  return degree <= 1e6 ? static_cast<int64_t>(degree < -1.0 ? -1.0 : degree) : 1000001;
+}
 
-// The Chebyshev polynomials of the four kinds have the recurrence p(k+1) = 2 x p(k) - p(k-1) and differ in p(1); inside (-1, 1) a high
-// degree is a circular function of acos(x).
+// The Chebyshev polynomials of the four kinds have the recurrence p(k+1) = 2 x p(k) - p(k-1) and differ in p(1); inside
+// (-1, 1) a high degree is a circular function of acos(x).
 inline double chebyshev_recurrence(double x, int64_t n, double first) {
   double before = 1.0, last = first;
   if (n == 0) return before;

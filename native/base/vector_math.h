@@ -1,9 +1,10 @@
 // Elementary functions as inline code without branches, so that a plain loop around them vectorises.
 //
-// Single precision: at most 2 units in the last place, right at 0, infinities, nan, denormals and on overflow. No fused multiply-add is
-// used and contraction is off, so every instruction-set level gives the same bits. A function that is easier in double precision is
-// computed there. Double precision: exp, log, tanh and a few more are inline; the rest call the C library (generate.py knows which).
-// Everything is `static` and always inlined: code for one instruction set must never be shared with a file compiled for another.
+// Single precision: at most 2 units in the last place, right at 0, infinities, nan, denormals and on overflow. No fused
+// multiply-add is used and contraction is off, so every instruction-set level gives the same bits. A function that is
+// easier in double precision is computed there. Double precision: exp, log, tanh and a few more are inline; the rest
+// call the C library (generate.py knows which). Everything is `static` and always inlined: code for one instruction set
+// must never be shared with a file compiled for another.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace cresset::math {
 
-// ---- bits and exponents ---------------------------------------------------------------------------------------------------------
+// ---- bits and exponents ----
 
 CRESSET_INLINE uint32_t bits(float x) { return __builtin_bit_cast(uint32_t, x); }
 CRESSET_INLINE uint64_t bits(double x) { return __builtin_bit_cast(uint64_t, x); }
@@ -40,9 +41,15 @@ CRESSET_INLINE double scale_by_power(double x, double n) {
 CRESSET_INLINE float abs(float x) { return __builtin_fabsf(x); }
 CRESSET_INLINE double abs(double x) { return __builtin_fabs(x); }
 // Whole numbers wrap around modulo 2^64; in C++ only the unsigned ones may.
-CRESSET_INLINE int64_t add(int64_t x, int64_t y) { return static_cast<int64_t>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y)); }
-CRESSET_INLINE int64_t sub(int64_t x, int64_t y) { return static_cast<int64_t>(static_cast<uint64_t>(x) - static_cast<uint64_t>(y)); }
-CRESSET_INLINE int64_t mul(int64_t x, int64_t y) { return static_cast<int64_t>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y)); }
+CRESSET_INLINE int64_t add(int64_t x, int64_t y) {
+  return static_cast<int64_t>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
+}
+CRESSET_INLINE int64_t sub(int64_t x, int64_t y) {
+  return static_cast<int64_t>(static_cast<uint64_t>(x) - static_cast<uint64_t>(y));
+}
+CRESSET_INLINE int64_t mul(int64_t x, int64_t y) {
+  return static_cast<int64_t>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
+}
 CRESSET_INLINE int64_t neg(int64_t x) { return static_cast<int64_t>(-static_cast<uint64_t>(x)); }
 CRESSET_INLINE int64_t abs(int64_t x) { return x < 0 ? neg(x) : x; }
 CRESSET_INLINE float copysign(float x, float y) { return __builtin_copysignf(x, y); }
@@ -52,7 +59,7 @@ CRESSET_INLINE bool signbit(double x) { return bits(x) >> 63 != 0; }
 CRESSET_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
 CRESSET_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
 
-// ---- rounding -------------------------------------------------------------------------------------------------------------------
+// ---- rounding ----
 
 // The nearest whole number, halves to even: every number of size 2^23 (2^52) or more is whole already.
 CRESSET_INLINE float rint(float x) {
@@ -82,7 +89,7 @@ CRESSET_INLINE double ceil(double x) {
 CRESSET_INLINE float trunc(float x) { return copysign(floor(abs(x)), x); }
 CRESSET_INLINE double trunc(double x) { return copysign(floor(abs(x)), x); }
 
-// ---- polynomials: c0 + c1 x + c2 x^2 + ... ----------------------------------------------------------------------------------------
+// ---- polynomials: c0 + c1 x + c2 x^2 + ... ----
 
 template <typename T>
 CRESSET_INLINE T polynomial(T, T c0) {
@@ -93,7 +100,7 @@ CRESSET_INLINE T polynomial(T x, T c0, T c1, More... more) {
   return c0 + x * polynomial(x, c1, more...);
 }
 
-// ---- exponentials ---------------------------------------------------------------------------------------------------------------
+// ---- exponentials ----
 
 // x = n ln 2 + r with |r| <= ln(2) / 2; n ln 2 is subtracted in two parts, of which the first product is exact.
 struct Reduced32 {
@@ -126,8 +133,9 @@ CRESSET_INLINE double exp_tail_short(double r) {
                     0.00138777917813850697, 0.000182926424310094492);
 }
 
-// The most used function, and the one worth an extra trick: 2^n = s c, where c is 2 for ordinary n and 2^-63 for very low ones. Then s is
-// an ordinary power of two for all results from the smallest denormal to the largest number, at fewer operations than scale_by_power.
+// The most used function, and the one worth an extra trick: 2^n = s c, where c is 2 for ordinary n and 2^-63 for very
+// low ones. Then s is an ordinary power of two for all results from the smallest denormal to the largest number, at
+// fewer operations than scale_by_power.
 CRESSET_INLINE float exp(float x) {
   const float shifted = x * 1.44269504f + kRound32, n = shifted - kRound32;
   const float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
@@ -175,14 +183,15 @@ CRESSET_INLINE double expm1(double x) {
   const double clamped = clamped_below > 710.0 ? 710.0 : clamped_below;
   const double n = (clamped * 1.4426950408889634 + kRound64) - kRound64;
   const double high = clamped - n * 0.6931471803691238, low = n * 1.9082149292705877e-10;
-  const double r = high - low, rest = (high - r) - low;  // what r lost to rounding counts when exp(r) - 1 is near 2^-n - 1
+  const double r = high - low,
+               rest = (high - r) - low;  // what r lost to rounding counts when exp(r) - 1 is near 2^-n - 1
   const double tail = r + (r * r * exp_tail(r) + rest);
   const double inverse = power_of_two(-(n > 60.0 ? 60.0 : n));
   const double result = scale_by_power(tail + (1.0 - inverse), n);
   return x == 0.0 ? x : result;
 }
 
-// ---- logarithms -----------------------------------------------------------------------------------------------------------------
+// ---- logarithms ----
 
 // x = m 2^e with sqrt(1/2) <= m < sqrt(2), for positive finite x.
 struct Split32 {
@@ -217,8 +226,9 @@ CRESSET_INLINE float log_tail(float f) {
 // log(1 + f) with s = f / (2 + f) is 2 s + s^3 R(s^2) = f - s (f - s^2 R).
 CRESSET_INLINE double log_tail(double f) {
   const double s = f / (2.0 + f), z = s * s;
-  const double r = polynomial(z, 0.6666666666666734633, 0.3999999999941281002, 0.2857142874288645439, 0.2222219851393471524,
-                              0.1818356780356478156, 0.1531395185285092079, 0.1479703059569367462);
+  const double r =
+      polynomial(z, 0.6666666666666734633, 0.3999999999941281002, 0.2857142874288645439, 0.2222219851393471524,
+                 0.1818356780356478156, 0.1531395185285092079, 0.1479703059569367462);
   return s * (f - z * r);
 }
 
@@ -247,7 +257,8 @@ CRESSET_INLINE double log_short(double x) {
   const double e = from_bits(biased | bits(4503599627370496.0)) - (4503599627370496.0 + 2048.0);
   const double f = from_bits(bits(x) - ((biased - kExponentBias) << 52)) - 1.0;
   const double s = f / (2.0 + f), z = s * s;
-  const double r = polynomial(z, 0.6666666564452443060, 0.4000033555468469371, 0.2853727714689954970, 0.2358288440598109056);
+  const double r =
+      polynomial(z, 0.6666666564452443060, 0.4000033555468469371, 0.2853727714689954970, 0.2358288440598109056);
   return e * 0.6931471805599453 + (f - s * (f - z * r));
 }
 
@@ -290,7 +301,7 @@ CRESSET_INLINE double log1p(double x) {
   return x == 0.0 ? x : log_at_edges(u, result);
 }
 
-// ---- powers ---------------------------------------------------------------------------------------------------------------------
+// ---- powers ----
 
 // x^y: |x|^y in double precision, then the sign for a negative x, which needs a whole y.
 CRESSET_INLINE float pow(float x, float y) {
@@ -322,7 +333,7 @@ CRESSET_INLINE float pow(float x, float y) {
 }
 CRESSET_INLINE double pow(double x, double y) { return ::pow(x, y); }
 
-// ---- circular functions -----------------------------------------------------------------------------------------------------------
+// ---- circular functions ----
 
 // The angle at which the quick reduction ends: up to there a multiple of pi/2 in two parts is exact enough.
 inline constexpr float kLargestQuickAngle = 1.0e6f;
@@ -352,7 +363,8 @@ CRESSET_INLINE float sin_of_quarters(float r, uint32_t quarters) {
   return from_bits(bits(value) ^ (quarters & 2u) << 30);
 }
 
-// Without branches, for angles up to kLargestQuickAngle; nan and infinity give nan. sin, cos and tan below are for every angle.
+// Without branches, for angles up to kLargestQuickAngle; nan and infinity give nan. sin, cos and tan below are for
+// every angle.
 namespace quick {
 
 CRESSET_INLINE float sin(float x) {
@@ -367,10 +379,12 @@ CRESSET_INLINE float cos(float x) {
 CRESSET_INLINE float tan(float x) {
   const auto [n, r] = reduce_by_half_pi(x);
   const double z = r * r;
-  const double s = r + r * z * polynomial(z, -0.16666666641427847, 0.00833332936226539789, -0.000198393271143372589,
-                                          2.71823700763253421e-6);
-  const double c = 1.0 - (z * 0.5 - z * z * polynomial(z, 0.0416666666190864655, -0.0013888883466084006,
-                                                       2.47994513362798672e-5, -2.72050333306564116e-7));
+  const double s = r + r * z *
+                           polynomial(z, -0.16666666641427847, 0.00833332936226539789, -0.000198393271143372589,
+                                      2.71823700763253421e-6);
+  const double c = 1.0 - (z * 0.5 - z * z *
+                                        polynomial(z, 0.0416666666190864655, -0.0013888883466084006,
+                                                   2.47994513362798672e-5, -2.72050333306564116e-7));
   const bool odd = (bits(n + kRound64) & 1u) != 0u;
   const double above = odd ? -c : s, below = odd ? s : c;
   const float result = static_cast<float>(above / below);
@@ -379,9 +393,15 @@ CRESSET_INLINE float tan(float x) {
 
 }  // namespace quick
 
-CRESSET_INLINE float sin(float x) { return is_large_angle(x) ? static_cast<float>(::sin(static_cast<double>(x))) : quick::sin(x); }
-CRESSET_INLINE float cos(float x) { return is_large_angle(x) ? static_cast<float>(::cos(static_cast<double>(x))) : quick::cos(x); }
-CRESSET_INLINE float tan(float x) { return is_large_angle(x) ? static_cast<float>(::tan(static_cast<double>(x))) : quick::tan(x); }
+CRESSET_INLINE float sin(float x) {
+  return is_large_angle(x) ? static_cast<float>(::sin(static_cast<double>(x))) : quick::sin(x);
+}
+CRESSET_INLINE float cos(float x) {
+  return is_large_angle(x) ? static_cast<float>(::cos(static_cast<double>(x))) : quick::cos(x);
+}
+CRESSET_INLINE float tan(float x) {
+  return is_large_angle(x) ? static_cast<float>(::tan(static_cast<double>(x))) : quick::tan(x);
+}
 CRESSET_INLINE double sin(double x) { return ::sin(x); }
 CRESSET_INLINE double cos(double x) { return ::cos(x); }
 CRESSET_INLINE double tan(double x) { return ::tan(x); }
@@ -389,7 +409,9 @@ CRESSET_INLINE double tan(double x) { return ::tan(x); }
 // asin of 0 <= x <= 0.6
 CRESSET_INLINE float asin_kernel(float x) {
   const float z = x * x;
-  return x + x * z * polynomial(z, 0.166665726f, 0.0750485635f, 0.0438167652f, 0.0367162637f, -0.00119767118f, 0.0561021890f);
+  return x +
+         x * z *
+             polynomial(z, 0.166665726f, 0.0750485635f, 0.0438167652f, 0.0367162637f, -0.00119767118f, 0.0561021890f);
 }
 // Above 0.6: asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)).
 CRESSET_INLINE float asin(float x) {
@@ -416,8 +438,9 @@ CRESSET_INLINE double acos(double x) { return ::acos(x); }
 // atan of 0 <= x <= 1
 CRESSET_INLINE float atan_kernel(float x) {
   const float z = x * x;
-  return x + x * z * polynomial(z, -0.333332991f, 0.199985483f, -0.142642421f, 0.109521876f, -0.0840345471f, 0.0579576584f,
-                                -0.0311779028f, 0.0109146331f, -0.00179362722f);
+  return x + x * z *
+                 polynomial(z, -0.333332991f, 0.199985483f, -0.142642421f, 0.109521876f, -0.0840345471f, 0.0579576584f,
+                            -0.0311779028f, 0.0109146331f, -0.00179362722f);
 }
 CRESSET_INLINE float atan(float x) {
   const float size = abs(x);
@@ -443,12 +466,13 @@ CRESSET_INLINE float atan2(float y, float x) {
 }
 CRESSET_INLINE double atan2(double y, double x) { return ::atan2(y, x); }
 
-// ---- hyperbolic functions -----------------------------------------------------------------------------------------------------------
+// ---- hyperbolic functions ----
 
 CRESSET_INLINE float tanh(float x) {
   const float size = abs(x);
   const float z = x * x;
-  const float near = x + x * z * polynomial(z, -0.333332812f, 0.133314205f, -0.0537378093f, 0.0206325809f, -0.00569742051f);
+  const float near =
+      x + x * z * polynomial(z, -0.333332812f, 0.133314205f, -0.0537378093f, 0.0206325809f, -0.00569742051f);
   // 1 - 2 / (exp(2 |x|) + 1); beyond 10 it is 1. No scaling in two steps is needed here.
   const float clamped = size > 10.0f ? 10.0f : size;
   const auto [n, r] = reduce_by_ln2(2.0f * clamped);
@@ -506,7 +530,7 @@ CRESSET_INLINE float atanh(float x) {
 }
 CRESSET_INLINE double atanh(double x) { return ::atanh(x); }
 
-// ---- error function -----------------------------------------------------------------------------------------------------------------
+// ---- error function ----
 
 CRESSET_INLINE float erf(float x) {
   const float size = abs(x);
@@ -527,15 +551,16 @@ CRESSET_INLINE double erfc(double x) { return ::erfc(x); }
 CRESSET_INLINE float erfc(float x) {
   const double size = abs(static_cast<double>(x)), clamped = size > 10.2 ? 10.2 : size;
   const double t = (clamped - 4.0) / (clamped + 4.0);
-  const double scaled = polynomial(t, 1.23299511877966627, -0.139621131159537752, 0.0153796225373903134, 0.0680978471334100026,
-                                   -0.101037624201231637, 0.0937213617618043829, -0.0663561916368520445, 0.0372196279270543631,
-                                   -0.0160216296451157472, 0.00505246741591153544, -0.00112882848031453036, -0.000639705085724202135);
+  const double scaled =
+      polynomial(t, 1.23299511877966627, -0.139621131159537752, 0.0153796225373903134, 0.0680978471334100026,
+                 -0.101037624201231637, 0.0937213617618043829, -0.0663561916368520445, 0.0372196279270543631,
+                 -0.0160216296451157472, 0.00505246741591153544, -0.00112882848031453036, -0.000639705085724202135);
   const double tail = exp_short(-clamped * clamped) * scaled / (1.0 + 2.0 * clamped);
   const double result = x < 0.0f ? 2.0 - tail : tail;
   return x != x ? x : static_cast<float>(result);
 }
 
-// ---- the rest -------------------------------------------------------------------------------------------------------------------------
+// ---- the rest ----
 
 CRESSET_INLINE float hypot(float x, float y) {
   const double a = x, b = y;

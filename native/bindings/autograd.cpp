@@ -173,6 +173,7 @@ RefPtr<PackedTensor> pack(const Tensor& t) {
   const HookPair top = saved_hooks.back();
   // The hook itself must not be seen by the hooks, nor recorded.
   packs_saved_tensors = false;
+  GradModeGuard off(false);
   Ref packed;
   try {
     packed = Ref(require(PyObject_CallFunctionObjArgs(top.pack.get(), Ref(wrap(t)).get(), nullptr)));

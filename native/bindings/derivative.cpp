@@ -110,7 +110,7 @@ PyMethodDef functions[] = {{"set_pointwise_derivative", set_pointwise_derivative
 PyObject* wrap_owned(const OwnedValue& v, const Node& node) {
   using What = Derivative::Saved::What;
   if (v.what == What::information) {
-    if (v.value.kind != Kind::tensors) return v.value.is_none() ? Py_NewRef(Py_None) : wrap_info(v.info);
+    if (v.value.kind != Kind::tensors) return v.value.is_none() ? Py_NewRef(Py_None) : wrap_info(v.info, v.integers[0]);
     Ref listed(require(PyList_New(0)));
     for (const TensorInfo& info : v.infos) PyList_Append(listed.get(), Ref(wrap_info(info)).get());
     return listed.release();

@@ -90,7 +90,6 @@ Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
         check_index(is_integral(t.dtype()) || t.dtype() == Dtype::b8, "tensors used as indices must be long, int, byte or bool tensors, got ", name_of(t.dtype()));
         put(t);
         dim += is_mask(t) ? t.dim() : 1;
-        if (is_mask(t)) r.indices.resize(static_cast<size_t>(dim));
       }
     } else if (to_integer(o, integer)) {
       r.view = select(r.view, dim, integer);
@@ -101,9 +100,15 @@ Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
       check_index(is_integral(t.dtype()) || t.dtype() == Dtype::b8, "tensors used as indices must be long, int, byte or bool tensors, got ", name_of(t.dtype()));
       put(t);
       dim += is_mask(t) ? t.dim() : 1;
-      if (is_mask(t)) r.indices.resize(static_cast<size_t>(dim));
     }
   }
+  // A mask is one entry, however many dimensions it covers.
+  std::vector<Tensor> entries;
+  for (size_t d = 0; d < r.indices.size(); ++d) {
+    entries.push_back(r.indices[d]);
+    if (r.indices[d].defined() && is_mask(r.indices[d])) d += static_cast<size_t>(std::max<int64_t>(r.indices[d].dim(), 1)) - 1;
+  }
+  r.indices = std::move(entries);
   return r;
 }
 

@@ -207,7 +207,7 @@ PyTypeObject* type_for(const char* name) {
   const char* short_name = scope == std::string_view::npos ? name : name + scope + 1;
   PyTypeObject*& type = (*made)[short_name];
   if (!type) {
-    Ref dict(require(Py_BuildValue("{s:(),s:s}", "__slots__", "__module__", "torch.autograd.graph")));
+    Ref dict(require(Py_BuildValue("{s:(),s:s}", "__slots__", "__module__", "builtins")));
     type = reinterpret_cast<PyTypeObject*>(require(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O)O", short_name, node_type, dict.get())));
   }
   return type;

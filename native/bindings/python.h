@@ -109,7 +109,7 @@ PyObject* wrap(Device d);
 PyObject* wrap(LayoutKind k);
 PyObject* wrap(MemoryFormat f);
 PyObject* wrap_size(DimsView sizes);
-PyObject* wrap_info(const TensorInfo& info);
+PyObject* wrap_info(const TensorInfo& info, int64_t offset = 0);
 PyObject* wrap_tuple(DimsView values);
 PyObject* wrap(const Scalar& s);
 Device parse_device(PyObject* o);                          // device, "cuda:1" or 1

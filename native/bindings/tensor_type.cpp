@@ -342,9 +342,9 @@ PyObject* binary(const Operator* op, PyObject* object, PyObject* a, PyObject* b)
 
 #define BINARY(function, name)                                       \
   PyObject* function(PyObject* a, PyObject* b) {                     \
+    static PyObject* object = guarded([] { return operator_object(name); }); \
     static const Operator* op = find_op(name);                       \
-    static PyObject* object = operator_object(name);                 \
-    return binary(op, object, a, b);                                 \
+    return object ? binary(op, object, a, b) : nullptr;              \
   }
 BINARY(number_add, "add")
 BINARY(number_sub, "sub")
@@ -378,7 +378,8 @@ BINARY(compare_gt, "gt")
 BINARY(compare_ge, "ge")
 
 PyObject* matmul(PyObject* a, PyObject* b) {
-  static PyObject* object = operator_object("matmul");
+  static PyObject* object = guarded([] { return operator_object("matmul"); });
+  if (!object) return nullptr;
   if (!is_tensor(a) || !is_tensor(b)) {
     if (!wants_torch_function(a) && !wants_torch_function(b)) Py_RETURN_NOTIMPLEMENTED;
   }
@@ -389,8 +390,7 @@ PyObject* number_pow(PyObject* a, PyObject* b, PyObject*) { return number_pow_tw
 PyObject* number_ipow(PyObject* a, PyObject* b, PyObject*) { return number_ipow_two(a, b); }
 
 PyObject* unary(const char* name, PyObject* a) {
-  PyObject* args[1] = {a};
-  return PyObject_Vectorcall(operator_object(name), args, 1, nullptr);
+  return guarded([&] { return PyObject_Vectorcall(operator_object(name), &a, 1, nullptr); });
 }
 PyObject* number_neg(PyObject* a) { return unary("neg", a); }
 PyObject* number_positive(PyObject* a) { return Py_NewRef(a); }

@@ -204,6 +204,7 @@ PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The number of 
 struct PyInfo {
   PyObject_HEAD
   TensorInfo* value;
+  int64_t offset;
 };
 TensorInfo& info_value(PyObject* o) { return *reinterpret_cast<PyInfo*>(o)->value; }
 void info_dealloc(PyObject* self) {
@@ -214,6 +215,8 @@ PyObject* info_shape(PyObject* self, void*) { return wrap_size(info_value(self).
 PyObject* info_strides(PyObject* self, void*) { return wrap_tuple(info_value(self).strides); }
 PyObject* info_dtype(PyObject* self, void*) { return wrap(info_value(self).dtype); }
 PyObject* info_device(PyObject* self, void*) { return wrap(info_value(self).device); }
+PyObject* info_offset(PyObject* self, PyObject*) { return PyLong_FromLongLong(reinterpret_cast<PyInfo*>(self)->offset); }
+PyObject* info_stride(PyObject* self, PyObject*) { return info_strides(self, nullptr); }
 PyObject* info_ndim(PyObject* self, void*) { return PyLong_FromLongLong(info_value(self).sizes.size()); }
 PyObject* info_numel(PyObject* self, PyObject*) {
   int64_t n = 1;
@@ -222,7 +225,7 @@ PyObject* info_numel(PyObject* self, PyObject*) {
 }
 PyGetSetDef info_getset[] = {{"shape", info_shape, nullptr, nullptr, nullptr}, {"strides", info_strides, nullptr, nullptr, nullptr}, {"dtype", info_dtype, nullptr, nullptr, nullptr},
                              {"device", info_device, nullptr, nullptr, nullptr}, {"ndim", info_ndim, nullptr, nullptr, nullptr}, {}};
-PyMethodDef info_methods[] = {{"numel", info_numel, METH_NOARGS, nullptr}, {}};
+PyMethodDef info_methods[] = {{"numel", info_numel, METH_NOARGS, nullptr}, {"stride", info_stride, METH_NOARGS, nullptr}, {"storage_offset", info_offset, METH_NOARGS, nullptr}, {}};
 
 // ---------------------------------------------------------------- Generator
 Generator& generator_of(PyObject* o) { return *reinterpret_cast<PyGenerator*>(o)->value; }
@@ -332,9 +335,10 @@ PyObject* wrap_tuple(DimsView values) {
   for (size_t i = 0; i < values.size(); ++i) PyTuple_SET_ITEM(s, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(values[i]));
   return s;
 }
-PyObject* wrap_info(const TensorInfo& info) {
+PyObject* wrap_info(const TensorInfo& info, int64_t offset) {
   auto* o = new_object<PyInfo>(info_type);
   o->value = new TensorInfo(info);
+  o->offset = offset;
   return reinterpret_cast<PyObject*>(o);
 }
 PyObject* wrap(const Scalar& s) {

@@ -287,17 +287,18 @@ Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std
   Operand operands[kMaxOperands];
   Dims strides[kMaxOperands];
   int count = 1;
-  const auto add = [&](const Tensor& t, bool flag) {
-    operands[count] = {t->data(), t.dtype(), flag ? Dtype::b8 : loop_dtype, expanded_strides(who, t, sizes)};
+  const auto add = [&](const Tensor& t, Dtype wanted) {
+    operands[count] = {t->data(), t.dtype(), wanted, expanded_strides(who, t, sizes)};
     strides[count - 1] = operands[count].strides;
     ++count;
   };
-  add(grad, false);
+  const Dtype output_dtype = loop_output(op.pointwise->promotion, compute);  // of the result, and so of its gradient
+  add(grad, output_dtype);
   const uint8_t uses = op.pointwise->uses[which];
   int input = 0;
   for (const Tensor& t : saved) {
     while (input < op.pointwise->input_count && !(uses & (1 << input))) ++input;
-    add(t, input < op.pointwise->input_count && op.pointwise->inputs[input] == 'b');
+    add(t, input == op.pointwise->input_count ? output_dtype : op.pointwise->inputs[input] == 'b' ? Dtype::b8 : loop_dtype);
     ++input;
   }
   info.strides = result_strides(sizes, {strides, static_cast<size_t>(count - 1)});

@@ -10,7 +10,8 @@
 #define CRESSET_CONCATENATE(a, b) CRESSET_CONCATENATE_NOW(a, b)
 #define CRESSET_LEVEL_NAME(name) CRESSET_CONCATENATE(name, CRESSET_LEVEL)
 
-// 1 when CRESSET_LEVEL is the word baseline: CRESSET_IS_baseline is defined, the names for the other levels are not and count as 0.
+// 1 when CRESSET_LEVEL is the word baseline: CRESSET_IS_baseline is defined, the names for the other levels are not and
+// count as 0.
 #define CRESSET_IS_baseline 1
 #define CRESSET_LEVEL_IS_BASELINE CRESSET_LEVEL_NAME(CRESSET_IS_)
 

@@ -46,8 +46,8 @@ void run_index_select(Call& c) {
 void infer_gather(Call& c) {
   const Tensor input = c.tensor(0), index = c.tensor(2);
   const int64_t dim = wrap_dim(c.integer(1), input.dim());
-  check(is_index(index.dtype()), "gather(): Expected dtype int32/int64 for index, got ", name_of(index.dtype()));
   if (index.numel() != 0) {
+    check(is_index(index.dtype()), "gather(): Expected dtype int32/int64 for index, got ", name_of(index.dtype()));
     check(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(input.dim(), 1),
           "gather: Index tensor must have the same number of dimensions as input tensor; they have ", index.dim(),
           " and ", input.dim());
@@ -60,6 +60,7 @@ void infer_gather(Call& c) {
 }
 void run_gather(Call& c) {
   const Tensor input = c.tensor(0), index = convert(c.tensor(2), Dtype::i64);
+  if (index.numel() == 0) return;
   read_indexed(walk_along("gather", input, wrap_dim(c.integer(1), input.dim()), index, c.out()),
                size_of(input.dtype()));
 }

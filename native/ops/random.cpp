@@ -644,7 +644,7 @@ void run_native_dropout(Call& c) {
     return fill(c.out(1), Scalar(true));
   }
   const double keep = 1 - c.real(1), scale = keep == 0 ? 0 : 1 / keep;
-  drop(c, keep, default_generator(), [&]<class T>() { return static_cast<opmath<T>>(scale); });
+  drop(c, keep, default_generator(), [&]<class T>() { return static_cast<T>(static_cast<opmath<T>>(scale)); });
 }
 
 void infer_dropout_backward(Call& c) {
@@ -663,7 +663,7 @@ void run_dropout_backward(Call& c) {
   visit_floating(grad.dtype(), "native_dropout_backward", [&]<class T>() {
     const bool alike = grad.strides() == out.strides();
     if (!alike) copy_into(out, grad);
-    scale_kept(out.data<T>(), alike ? grad.data<T>() : out.data<T>(), mask.data<bool>(), out.numel(), static_cast<opmath<T>>(c.real(2)));
+    scale_kept(out.data<T>(), alike ? grad.data<T>() : out.data<T>(), mask.data<bool>(), out.numel(), static_cast<opmath<T>>(static_cast<T>(static_cast<opmath<T>>(c.real(2)))));
   });
 }
 

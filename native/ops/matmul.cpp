@@ -1,0 +1,436 @@
+// Products of matrices and vectors: shape rules, and how each dtype reaches `multiply` in gemm.h.
+#include <algorithm>
+
+#include "base/parallel.h"
+#include "dispatch/call.h"
+#include "ops/gemm.h"
+#include "ops/register.h"
+
+namespace cresset {
+namespace {
+
+// ---------------------------------------------------------------- computing
+
+// One factor of a batch of products, as lines of k elements: see Factor in gemm.h.
+struct Lines {
+  DimsView batch;   // sizes
+  Dims batch_steps;
+  int64_t lines = 1, k = 0, line_step = 0, k_step = 0;
+};
+Lines rows_of(const Tensor& t) {
+  const int64_t d = t.dim();
+  Lines f;
+  f.k = t.size(-1);
+  f.k_step = t.stride(-1);
+  if (d >= 2) {
+    f.lines = t.size(-2);
+    f.line_step = t.stride(-2);
+    f.batch = DimsView(t.sizes()).first(static_cast<size_t>(d - 2));
+    if (d > 2) f.batch_steps = Dims(DimsView(t.strides()).first(static_cast<size_t>(d - 2)));
+  }
+  return f;
+}
+Lines columns_of(const Tensor& t) {
+  Lines f = rows_of(t);
+  if (t.dim() >= 2) {
+    std::swap(f.lines, f.k);
+    std::swap(f.line_step, f.k_step);
+  }
+  return f;
+}
+
+// out[i] = alpha a[i] b[i] + beta start[i] for every i of the batch; out is contiguous.
+struct Batch {
+  Dims sizes;
+  Lines a, b;
+  Dims start_steps;
+  int64_t start_row = 0;
+  Scalar alpha, beta;
+};
+
+// The steps of a factor's batch dimensions for the batch it is broadcast to.
+Dims broadcast_steps(const Lines& f, DimsView sizes) {
+  Dims steps(static_cast<int64_t>(sizes.size()), 0);
+  const int64_t missing = static_cast<int64_t>(sizes.size()) - static_cast<int64_t>(f.batch.size());
+  for (int64_t d = 0; d < static_cast<int64_t>(f.batch.size()); ++d)
+    if (f.batch[static_cast<size_t>(d)] != 1) steps[missing + d] = f.batch_steps[d];
+  return steps;
+}
+
+int64_t offset_of(int64_t index, const Dims& sizes, const Dims& steps) {
+  int64_t offset = 0;
+  for (int64_t d = sizes.size() - 1; d >= 0; --d) {
+    offset += index % sizes[d] * steps[d];
+    index /= sizes[d];
+  }
+  return offset;
+}
+
+// Where one b serves the whole batch and the rows of all a's follow each other, the batch is one taller product.
+void fold(Batch& g, bool has_start) {
+  while (!g.sizes.empty()) {
+    const int64_t d = g.sizes.size() - 1, size = g.sizes[d];
+    if (size != 1 && g.a.lines != 1) {
+      if (g.a.batch_steps[d] != g.a.lines * g.a.line_step) return;
+      if (has_start && g.start_steps[d] != g.a.lines * g.start_row) return;
+    }
+    if (size != 1) {
+      if (g.b.batch_steps[d] != 0) return;
+      if (g.a.lines == 1) {
+        g.a.line_step = g.a.batch_steps[d];
+        if (has_start) g.start_row = g.start_steps[d];
+      }
+      g.a.lines *= size;
+    }
+    g.sizes.pop_back();
+  }
+}
+
+template <class T>
+void multiply_batch(const Batch& g, const void* a, const void* b, const void* start, void* out) {
+  int64_t count = 1;
+  for (int64_t s : g.sizes) count *= s;
+  Product<T> p;
+  p.m = g.a.lines, p.n = g.b.lines, p.k = g.a.k;
+  p.a.data = static_cast<const T*>(a), p.a.line_step = g.a.line_step, p.a.k_step = g.a.k_step;
+  p.b.data = static_cast<const T*>(b), p.b.line_step = g.b.line_step, p.b.k_step = g.b.k_step;
+  p.c = static_cast<T*>(out), p.c_row = p.n;
+  p.start = static_cast<const T*>(start), p.start_row = g.start_row;
+  p.alpha = g.alpha.to<T>(), p.beta = g.beta.to<T>();
+  if (count == 1) return multiply(p);
+  const auto some = [&](int64_t begin, int64_t end) {
+    Product<T> q = p;
+    for (int64_t i = begin; i < end; ++i) {
+      q.a.data = p.a.data + offset_of(i, g.sizes, g.a.batch_steps);
+      q.b.data = p.b.data + offset_of(i, g.sizes, g.b.batch_steps);
+      q.c = p.c + i * p.m * p.n;
+      if (p.start) q.start = p.start + offset_of(i, g.sizes, g.start_steps);
+      multiply(q);
+    }
+  };
+  constexpr int64_t kGrainWork = 1 << 19;
+  const int64_t work = std::max<int64_t>(p.m * p.n * p.k, 1);
+  // Few large products share the threads one after the other; many are shared out.
+  if (count < thread_count() && work > kGrainWork) some(0, count);
+  else parallel_for(count, std::max<int64_t>(kGrainWork / work, 1), some);
+}
+
+// A complex product as four real ones, on the real and imaginary parts where they lie.
+template <class C>
+void multiply_complex(Batch g, const Tensor& a, const Tensor& b, const Tensor& start, const Tensor& out) {
+  using R = typename C::value_type;
+  const C alpha = g.alpha.to<C>(), beta = g.beta.to<C>();
+  const Tensor real = empty(out.sizes(), dtype_of<R>), imag = empty(out.sizes(), dtype_of<R>);
+  for (Lines* f : {&g.a, &g.b}) {
+    f->line_step *= 2, f->k_step *= 2;
+    for (int64_t& step : f->batch_steps) step *= 2;
+  }
+  Dims sizes = g.sizes;
+  sizes.push_back(g.a.lines), sizes.push_back(g.b.lines);
+  g.start_steps = contiguous_strides(sizes);
+  g.start_row = g.b.lines;
+  g.alpha = g.beta = 1;
+  const R *pa = reinterpret_cast<const R*>(a.bytes()), *pb = reinterpret_cast<const R*>(b.bytes());
+  R *re = real.data<R>(), *im = imag.data<R>();
+  multiply_batch<R>(g, pa, pb, nullptr, re);
+  multiply_batch<R>(g, pa, pb + 1, nullptr, im);
+  multiply_batch<R>(g, pa + 1, pb, im, im);
+  g.alpha = -1;
+  multiply_batch<R>(g, pa + 1, pb + 1, re, re);
+  C* to = out.data<C>();
+  if (start.defined()) copy_into(out, start);
+  parallel_for(out.numel(), kParallelGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const C product = alpha == C(1) ? C(re[i], im[i]) : alpha * C(re[i], im[i]);
+      to[i] = start.defined() ? product + beta * to[i] : product;
+    }
+  });
+}
+
+Dtype computed_in(Dtype d, const char* who) {
+  switch (d) {
+    case Dtype::f16:
+    case Dtype::bf16: return Dtype::f32;
+    case Dtype::u8:
+    case Dtype::i8:
+    case Dtype::i16: return Dtype::i32;
+    case Dtype::i32:
+    case Dtype::i64:
+    case Dtype::f32:
+    case Dtype::f64:
+    case Dtype::c64:
+    case Dtype::c128: return d;
+    default: fail(ErrorKind::not_implemented, '"', who, "\" not implemented for '", facts(d).legacy, "'");
+  }
+}
+
+// The rows of a times the columns of b (or its rows, as linear has them); start is broadcast to out, or undefined.
+void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, Tensor start, Scalar alpha, Scalar beta, const Tensor& out) {
+  const Dtype compute = computed_in(out.dtype(), who);
+  if (compute != out.dtype()) {
+    const Tensor wide = empty(out.sizes(), compute);
+    product(who, convert(a, compute), convert(b, compute), rows_of_b, start.defined() ? convert(start, compute) : start, alpha, beta, wide);
+    return copy_into(out, wide);
+  }
+  if (out.numel() == 0) return;
+  Batch g;
+  g.a = rows_of(a);
+  g.b = rows_of_b ? rows_of(b) : columns_of(b);
+  g.alpha = alpha, g.beta = beta;
+  if (g.a.batch.size() + g.b.batch.size() > 0) {
+    g.sizes = broadcast(who, g.a.batch, g.b.batch);
+    g.a.batch_steps = broadcast_steps(g.a, g.sizes);
+    g.b.batch_steps = broadcast_steps(g.b, g.sizes);
+  }
+  if (start.defined() && !is_complex(compute)) {
+    Dims steps = expanded_strides(who, start, out.sizes());
+    if (out.dim() > 0 && steps.back() != 1 && out.size(-1) != 1) {  // rows of start must be contiguous
+      const Tensor dense = empty(out.sizes(), compute);
+      copy_into(dense, start);
+      start = dense;
+      steps = start.strides();
+    }
+    if (out.dim() > 0) steps.pop_back();
+    if (g.a.lines != 1 || out.dim() >= 2) {
+      g.start_row = steps.empty() ? 0 : steps.back();
+      if (!steps.empty()) steps.pop_back();
+    }
+    g.start_steps = steps;
+  }
+  fold(g, start.defined() && !is_complex(compute));
+  const void* from = start.defined() ? start.bytes() : nullptr;
+  switch (compute) {
+    case Dtype::f32: return multiply_batch<float>(g, a.bytes(), b.bytes(), from, out.bytes());
+    case Dtype::f64: return multiply_batch<double>(g, a.bytes(), b.bytes(), from, out.bytes());
+    case Dtype::i32: return multiply_batch<uint32_t>(g, a.bytes(), b.bytes(), from, out.bytes());
+    case Dtype::i64: return multiply_batch<uint64_t>(g, a.bytes(), b.bytes(), from, out.bytes());
+    case Dtype::c64: return multiply_complex<complex64>(g, a, b, start, out);
+    default: return multiply_complex<complex128>(g, a, b, start, out);
+  }
+}
+
+// ---------------------------------------------------------------- shape rules and errors
+
+// The names of C++, which PyTorch uses in some messages.
+const char* cpp_name(Dtype d) {
+  switch (d) {
+    case Dtype::f16: return "c10::Half";
+    case Dtype::bf16: return "c10::BFloat16";
+    case Dtype::f32: return "float";
+    case Dtype::f64: return "double";
+    case Dtype::c64: return "c10::complex<float>";
+    case Dtype::c128: return "c10::complex<double>";
+    case Dtype::u8: return "unsigned char";
+    case Dtype::i8: return "signed char";
+    case Dtype::i16: return "short int";
+    case Dtype::i32: return "int";
+    case Dtype::i64: return "long int";
+    case Dtype::b8: return "bool";
+    default: return name_of(d);
+  }
+}
+
+void check_devices(const char* who, const Tensor& a, const Tensor& b) {
+  check(a.device() == b.device(), who, ": Expected all tensors to be on the same device, but found at least two devices, ", a.device(), " and ", b.device(), "!");
+}
+void check_matrices(const char* who, int64_t m, int64_t k, int64_t k2, int64_t n) {
+  check(k == k2, who, ": mat1 and mat2 shapes cannot be multiplied (", m, "x", k, " and ", k2, "x", n, ")");
+}
+void check_same_matrix_dtype(const char* who, const Tensor& a, const Tensor& b) {
+  check(a.dtype() == b.dtype(), who, ": expected m1 and m2 to have the same dtype, but got: ", cpp_name(a.dtype()), " != ", cpp_name(b.dtype()));
+}
+void check_expands(const Tensor& t, DimsView sizes) {
+  check(t.dim() <= static_cast<int64_t>(sizes.size()), "expand: the number of sizes provided (", sizes.size(),
+        ") must be greater or equal to the number of dimensions in the tensor (", t.dim(), ")");
+  for (int64_t d = 1; d <= t.dim(); ++d)
+    check(t.size(-d) == 1 || t.size(-d) == sizes[sizes.size() - static_cast<size_t>(d)], "The expanded size of the tensor (",
+          sizes[sizes.size() - static_cast<size_t>(d)], ") must match the existing size (", t.size(-d), ") at non-singleton dimension ",
+          static_cast<int64_t>(sizes.size()) - d, ".  Target sizes: ", list(sizes), ".  Tensor sizes: ", list(t.sizes()));
+}
+
+void infer_mm(Call& c) {
+  const Tensor a = c.tensor(0), b = c.tensor(1);
+  check(a.dim() == 2, "mm: self must be a matrix, got ", a.dim(), "-D tensor");
+  check(b.dim() == 2, "mm: mat2 must be a matrix, got ", b.dim(), "-D tensor");
+  check_devices("mm", a, b);
+  check_matrices("mm", a.size(0), a.size(1), b.size(0), b.size(1));
+  check_same_matrix_dtype("mm", a, b);
+  c.promise({{a.size(0), b.size(1)}}, a.dtype(), a.device());
+}
+void run_mm(Call& c) { product("addmm_impl_cpu_", c.tensor(0), c.tensor(1), false, {}, 1, 1, c.out()); }
+
+void check_batches(const char* who, const Tensor& a, const Tensor& b) {
+  check(a.dim() == 3, who, ": batch1 must be a 3D tensor, got ", a.dim(), "D");
+  check(b.dim() == 3, who, ": batch2 must be a 3D tensor, got ", b.dim(), "D");
+  check_devices(who, a, b);
+  check(b.size(0) == a.size(0) && b.size(1) == a.size(2), who, ": Expected size for first two dimensions of batch2 tensor to be: [", a.size(0), ", ", a.size(2),
+        "] but got: [", b.size(0), ", ", b.size(1), "].");
+}
+void infer_bmm(Call& c) {
+  const Tensor a = c.tensor(0), b = c.tensor(1);
+  check_batches("bmm", a, b);
+  check(a.dtype() == b.dtype(), "bmm: expected scalar type ", facts(a.dtype()).legacy, " but found ", facts(b.dtype()).legacy);
+  c.promise({{a.size(0), a.size(1), b.size(2)}}, a.dtype(), a.device());
+}
+void run_bmm(Call& c) { product("bmm", c.tensor(0), c.tensor(1), false, {}, 1, 1, c.out()); }
+
+void check_mv(const char* who, const Tensor& a, const Tensor& x) {
+  check(a.dtype() == x.dtype(), who, ": addmv input tensors must have the same dtype, but got ", facts(x.dtype()).legacy, ", ", facts(a.dtype()).legacy, ", and ", facts(x.dtype()).legacy);
+  check(a.size(1) == x.size(0), who, ": size mismatch, got input (", a.size(0), "), mat (", a.size(0), "x", a.size(1), "), vec (", x.size(0), ")");
+}
+void infer_mv(Call& c) {
+  const Tensor a = c.tensor(0), x = c.tensor(1);
+  check(a.dim() == 2 && x.dim() == 1, "mv: vector + matrix @ vector expected, got 1, ", a.dim(), ", ", x.dim());
+  check_devices("mv", a, x);
+  check_mv("mv", a, x);
+  c.promise({{a.size(0)}}, a.dtype(), a.device());
+}
+void run_mv(Call& c) { product("addmv_impl_cpu", c.tensor(0), c.tensor(1), false, {}, 1, 1, c.out()); }
+
+void check_dot(const char* who, const Tensor& a, const Tensor& b) {
+  check(a.dim() == 1 && b.dim() == 1, who, ": 1D tensors expected, but got ", a.dim(), "D and ", b.dim(), "D tensors");
+  check_devices(who, a, b);
+  check(a.dtype() == b.dtype(), who, ": dot : expected both vectors to have same dtype, but found ", facts(a.dtype()).legacy, " and ", facts(b.dtype()).legacy);
+  check(a.numel() == b.numel(), who, ": inconsistent tensor size, expected tensor ", list(a.sizes()), " and src ", list(b.sizes()),
+        " to have the same number of elements, but got ", a.numel(), " and ", b.numel(), " elements respectively");
+}
+void infer_dot(Call& c) {
+  const Tensor a = c.tensor(0), b = c.tensor(1);
+  check_dot("dot", a, b);
+  c.promise({}, a.dtype(), a.device());
+}
+void run_dot(Call& c) { product("dot", c.tensor(0), c.tensor(1), false, {}, 1, 1, c.out()); }
+
+void infer_matmul(Call& c) {
+  const Tensor a = c.tensor(0), b = c.tensor(1);
+  const int64_t da = a.dim(), db = b.dim();
+  check(da >= 1 && db >= 1, "both arguments to matmul need to be at least 1D, but they are ", da, "D and ", db, "D");
+  check_devices("matmul", a, b);
+  if (da == 2 && db == 2) {
+    check_matrices("matmul", a.size(0), a.size(1), b.size(0), b.size(1));
+    check_same_matrix_dtype("matmul", a, b);
+    return c.promise({{a.size(0), b.size(1)}}, a.dtype(), a.device());
+  }
+  if (da == 1 && db == 1) {
+    check_dot("matmul", a, b);
+    return c.promise({}, a.dtype(), a.device());
+  }
+  if (da == 2 && db == 1) {
+    check_mv("matmul", a, b);
+    return c.promise({{a.size(0)}}, a.dtype(), a.device());
+  }
+  const bool batched = da > 2 && db > 2;
+  Dims sizes;
+  if (da > 2 || db > 2) {
+    const auto batch = [](const Tensor& t) { return t.dim() > 2 ? DimsView(t.sizes()).first(static_cast<size_t>(t.dim() - 2)) : DimsView{}; };
+    sizes = broadcast("matmul", batch(a), batch(b));
+  }
+  const int64_t k = a.size(-1), k2 = db == 1 ? b.size(0) : b.size(-2);
+  if (batched) {
+    int64_t count = 1;
+    for (int64_t s : sizes) count *= s;
+    check(k == k2, "matmul: Expected size for first two dimensions of batch2 tensor to be: [", count, ", ", k, "] but got: [", count, ", ", k2, "].");
+    check(a.dtype() == b.dtype(), "matmul: expected scalar type ", facts(a.dtype()).legacy, " but found ", facts(b.dtype()).legacy);
+  } else {
+    const int64_t rows = da == 1 ? 1 : db <= 2 ? a.numel() / std::max<int64_t>(k, 1) : a.size(-2);
+    check_matrices("matmul", rows, k, k2, db == 1 ? 1 : b.size(-1));
+    check_same_matrix_dtype("matmul", a, b);
+  }
+  if (da > 1) sizes.push_back(a.size(-2));
+  if (db > 1) sizes.push_back(b.size(-1));
+  c.promise(sizes, a.dtype(), a.device());
+}
+void run_matmul(Call& c) {
+  const Tensor a = c.tensor(0), b = c.tensor(1);
+  product(a.dim() == 1 && b.dim() == 1 ? "dot" : a.dim() > 2 && b.dim() > 2 ? "bmm" : "addmm_impl_cpu_", a, b, false, {}, 1, 1, c.out());
+}
+
+// Numbers that the dtype cannot hold.
+void check_numbers(const char* who, Dtype dtype, const Scalar& alpha, const Scalar& beta) {
+  for (const Scalar* s : {&alpha, &beta})
+    check(s->kind != Scalar::Kind::complex || is_complex(dtype) || s->imag == 0, who, ": value cannot be converted to type ", cpp_name(dtype), " without overflow");
+}
+bool is_zero(const Scalar& s) { return s.real == 0 && s.imag == 0 && s.integer == 0; }
+
+// out = beta input + alpha mat1 mat2. A beta of zero means that input is not read.
+void infer_addmm(Call& c) {
+  const Tensor input = c.tensor(0), a = c.tensor(1), b = c.tensor(2);
+  check(a.dim() == 2, "addmm: mat1 must be a matrix, got ", a.dim(), "-D tensor");
+  check(b.dim() == 2, "addmm: mat2 must be a matrix, got ", b.dim(), "-D tensor");
+  check_devices("addmm", a, b);
+  check_devices("addmm", input, a);
+  check(input.dtype() == b.dtype(), "addmm: self and mat2 must have the same dtype, but got ", facts(input.dtype()).legacy, " and ", facts(b.dtype()).legacy);
+  check_same_matrix_dtype("addmm", a, b);
+  check_matrices("addmm", a.size(0), a.size(1), b.size(0), b.size(1));
+  const Dims sizes = {a.size(0), b.size(1)};
+  if (c.op.inplace) check(input.sizes() == sizes, "addmm_: Bad in-place call: input tensor size ", list(input.sizes()), " and output tensor size ", list(sizes), " should match");
+  check_expands(input, sizes);
+  check_numbers("addmm", a.dtype(), c.scalar(3), c.scalar(4));
+  c.promise(sizes, a.dtype(), a.device());
+}
+void run_addmm(Call& c) {
+  const bool reads = !is_zero(c.scalar(3));
+  product("addmm_impl_cpu_", c.tensor(1), c.tensor(2), false, reads ? c.tensor(0) : Tensor(), c.scalar(4), c.scalar(3), c.out());
+}
+
+void infer_baddbmm(Call& c) {
+  const Tensor input = c.tensor(0), a = c.tensor(1), b = c.tensor(2);
+  check_batches("baddbmm", a, b);
+  check_devices("baddbmm", input, a);
+  check(input.dtype() == a.dtype() && a.dtype() == b.dtype(), "baddbmm: Input dtypes must be the same, got: input ", cpp_name(input.dtype()), ", batch1: ",
+        cpp_name(a.dtype()), ", batch2: ", cpp_name(b.dtype()));
+  const Dims sizes = {a.size(0), a.size(1), b.size(2)};
+  if (c.op.inplace) check(input.sizes() == sizes, "baddbmm_: Bad in-place call: input tensor size ", list(input.sizes()), " and output tensor size ", list(sizes), " should match");
+  check_expands(input, sizes);
+  check_numbers("baddbmm", a.dtype(), c.scalar(3), c.scalar(4));
+  c.promise(sizes, a.dtype(), a.device());
+}
+void run_baddbmm(Call& c) {
+  const bool reads = !is_zero(c.scalar(3));
+  product("baddbmm", c.tensor(1), c.tensor(2), false, reads ? c.tensor(0) : Tensor(), c.scalar(4), c.scalar(3), c.out());
+}
+
+void infer_linear(Call& c) {
+  const Tensor input = c.tensor(0), weight = c.tensor(1);
+  check(input.dim() >= 1 && weight.dim() >= 1, "both arguments to linear need to be at least 1D, but they are ", input.dim(), "D and ", weight.dim(), "D");
+  check(weight.dim() <= 2, "linear: weight must have at most 2 dimensions: t() expects a tensor with <= 2 dimensions, but self is ", weight.dim(), "D");
+  check_devices("linear", input, weight);
+  const int64_t k = input.size(-1), n = weight.dim() == 2 ? weight.size(0) : 1;
+  int64_t rows = 1;
+  for (int64_t d = 0; d + 1 < input.dim(); ++d) rows *= input.size(d);
+  check_matrices("linear", rows, k, weight.size(-1), n);
+  check_same_matrix_dtype("linear", input, weight);
+  Dims sizes = input.sizes();
+  sizes.pop_back();
+  if (weight.dim() == 2) sizes.push_back(n);
+  if (c.has(2)) {
+    const Tensor bias = c.tensor(2);
+    check(weight.dim() == 2, "linear: mat2 must be a matrix, got 1-D tensor");
+    check_devices("linear", input, bias);
+    check(bias.dtype() == weight.dtype(), "linear: self and mat2 must have the same dtype, but got ", facts(bias.dtype()).legacy, " and ", facts(weight.dtype()).legacy);
+    check_expands(bias, sizes);
+  }
+  c.promise(sizes, input.dtype(), input.device());
+}
+void run_linear(Call& c) {
+  Tensor input = c.tensor(0);
+  // Rows that cannot be walked in one step are brought together, so that there is one product.
+  Dims rows;
+  if (input.dim() > 2 && !view_strides(input.sizes(), input.strides(), {{input.numel() / std::max<int64_t>(input.size(-1), 1), input.size(-1)}}, rows)) input = contiguous(input);
+  product("addmm_impl_cpu_", input, c.tensor(1), c.tensor(1).dim() == 2, c.has(2) ? c.tensor(2) : Tensor(), 1, 1, c.out());
+}
+
+}  // namespace
+
+void register_matmul(Registry& r) {
+  r.add("matmul(Tensor input, Tensor other) -> Tensor", infer_matmul, run_matmul, 0, "MmBackward0");
+  r.add("mm(Tensor input, Tensor mat2) -> Tensor", infer_mm, run_mm);
+  r.add("bmm(Tensor input, Tensor mat2) -> Tensor", infer_bmm, run_bmm);
+  r.add("mv(Tensor input, Tensor vec) -> Tensor", infer_mv, run_mv);
+  r.add("dot(Tensor input, Tensor tensor) -> Tensor", infer_dot, run_dot);
+  r.add("addmm(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", infer_addmm, run_addmm, kInplace);
+  r.add("baddbmm(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", infer_baddbmm, run_baddbmm, kInplace);
+  r.add("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", infer_linear, run_linear, kFunctionOnly, "AddmmBackward0");
+}
+
+}  // namespace cresset
