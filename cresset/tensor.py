@@ -1,6 +1,8 @@
-"""Methods of Tensor that are written in Python: printing, conversion to other libraries, hooks, copying and pickling."""
+"""Methods of Tensor that are written in Python: printing, conversion to other libraries, copying and pickling.
 
-import collections
+Those of autograd are in autograd/engine.py.
+"""
+
 import warnings
 
 from . import _native
@@ -120,73 +122,6 @@ def __array_namespace__(self, *, api_version=None):
     import cresset
 
     return cresset
-
-
-# ---------------------------------------------------------------- autograd
-
-def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-    """Compute the gradients of this tensor with respect to the leaves of its graph and add them to their .grad.
-
-    Args:
-        gradient: the gradient of something with respect to this tensor; needed unless it is a scalar.
-        retain_graph: keep the graph for another backward; by default, as create_graph.
-        create_graph: record the backward itself, for derivatives of derivatives.
-        inputs: only these get a gradient.
-    """
-    if gradient is None and retain_graph is None and not create_graph and inputs is None:
-        return _native.backward_scalar(self)
-    from .autograd import backward as run
-
-    return run(self, gradient, retain_graph, create_graph, inputs=inputs)
-
-
-def _hook_table(self, attribute, install):
-    table = getattr(self, attribute, None)
-    if table is None:
-        table = collections.OrderedDict()
-        setattr(self, attribute, table)
-        install(self, table)
-    return table
-
-
-def register_hook(self, hook):
-    """Call `hook(grad)` when the gradient of this tensor is known; what it returns (unless None) takes the gradient's place.
-
-    Returns a handle whose remove() takes the hook away.
-    """
-    from .utils.hooks import RemovableHandle
-
-    if not self.requires_grad:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    hooks = self._backward_hooks
-    node = self.grad_fn
-    if hooks is None or getattr(hooks, "node", None) is not node:
-        hooks = _HookTable()
-        hooks.node = node
-        _native.add_tensor_hooks(self, hooks)
-        self._backward_hooks = hooks
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    return handle
-
-
-class _HookTable(collections.OrderedDict):
-    """Hooks by id, and the node they were attached to (a change in place gives the tensor another)."""
-
-
-def register_post_accumulate_grad_hook(self, hook):
-    """Call `hook(tensor)` after the gradient of this leaf was added to .grad. Returns a handle with remove()."""
-    from .utils.hooks import RemovableHandle
-
-    hooks = _hook_table(self, "_post_accumulate_hooks", _native.add_post_accumulate_hooks)
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    return handle
-
-
-def retain_grad(self):
-    """Keep the gradient of this result in .grad, as leaves do."""
-    _native.retain_grad(self)
 
 
 # ---------------------------------------------------------------- attributes made of operators
@@ -471,7 +406,7 @@ def _disabled_torch_function(cls, func, types, args=(), kwargs=None):
 
 METHODS = [
     __repr__, __format__, _repr_html_, __iter__, __contains__, __reversed__, __complex__, __dir__, tolist, numpy, __array__, __array_wrap__, __dlpack__, __dlpack_device__,
-    __array_namespace__, backward, register_hook, register_post_accumulate_grad_hook, retain_grad, __deepcopy__, __reduce_ex__, untyped_storage, storage, element_size, is_shared,
+    __array_namespace__, __deepcopy__, __reduce_ex__, untyped_storage, storage, element_size, is_shared,
     share_memory_, pin_memory, type, new_tensor, new, as_subclass, cuda, dim_order, resize_as_, map_, apply_,
 ]  # fmt: skip
 

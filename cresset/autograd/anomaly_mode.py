@@ -71,4 +71,6 @@ def explain(node):
             stacklevel=2,
         )
     else:
-        warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{place}", stacklevel=2)
+        warnings.warn(
+            f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{place}", stacklevel=2
+        )

@@ -45,7 +45,9 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     roots, grads = start(roots, listed(grad_tensors, len(roots)))
     if create_graph:
         warn_of_cycle()
-    _native.run_backward(roots, grads, create_graph if retain_graph is None else retain_graph, create_graph, inputs, True)
+    _native.run_backward(
+        roots, grads, create_graph if retain_graph is None else retain_graph, create_graph, inputs, True
+    )
 
 
 def grad(
@@ -76,7 +78,9 @@ def grad(
     (tensor(18.),)
     """
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     if not only_inputs:
         warnings.warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of "
@@ -103,17 +107,22 @@ def grad(
             "Set allow_unused=True if this is the desired behavior."
         )
     if materialize_grads:
-        if any(g is None and isinstance(t, GradientEdge) for g, t in zip(found, inputs)):
+        if any(g is None and isinstance(t, GradientEdge) for g, t in zip(found, inputs, strict=True)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-        found = tuple(cresset.zeros_like(t, requires_grad=create_graph) if g is None else g for g, t in zip(found, inputs))
-    return found if names is None else dict(zip(names, found))
+        found = tuple(
+            cresset.zeros_like(t, requires_grad=create_graph) if g is None else g
+            for g, t in zip(found, inputs, strict=True)
+        )
+    return found if names is None else dict(zip(names, found, strict=True))
 
 
 def one_by_one(outputs, inputs, given, keep, create_graph):
     """The gradients for each entry of batched `grad_outputs`, stacked."""
     sizes = {g.shape[0] for g in given if g is not None}
     if len(sizes) != 1:
-        raise RuntimeError(f"grad: with is_grads_batched, grad_outputs must have one first dimension in common, got sizes {sorted(sizes)}")
+        raise RuntimeError(
+            f"grad: with is_grads_batched, grad_outputs must have one first dimension in common, got sizes {sorted(sizes)}"
+        )
     (count,) = sizes
     runs = []
     for k in range(count):
@@ -121,7 +130,7 @@ def one_by_one(outputs, inputs, given, keep, create_graph):
         runs.append(_native.run_backward(roots, grads, keep or k + 1 < count, create_graph, inputs, False))
     if not runs:
         return tuple(cresset.zeros_like(t).new_empty((0, *t.shape)) for t in inputs)
-    return tuple(None if parts[0] is None else cresset.stack(parts) for parts in zip(*runs))
+    return tuple(None if parts[0] is None else cresset.stack(parts) for parts in zip(*runs, strict=True))
 
 
 def as_list(tensors):
@@ -138,7 +147,9 @@ def listed(grads, count):
 
 def start(roots, grads):
     """The roots and their gradients, checked against each other; a missing one becomes 1."""
-    return tuple(roots), tuple(first_grad(place, root, g) for place, (root, g) in enumerate(zip(roots, grads)))
+    return tuple(roots), tuple(
+        first_grad(place, root, g) for place, (root, g) in enumerate(zip(roots, grads, strict=True))
+    )
 
 
 def first_grad(place, root, grad):
@@ -158,10 +169,14 @@ def first_grad(place, root, grad):
     if grad is not None:
         raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
     if isinstance(root, GradientEdge):
-        raise RuntimeError("grad can be implicitly created only for scalar outputs; give the gradient of a GradientEdge")
+        raise RuntimeError(
+            "grad can be implicitly created only for scalar outputs; give the gradient of a GradientEdge"
+        )
     if root.requires_grad:
         if root.numel() != 1:
-            raise RuntimeError(f"grad can be implicitly created only for scalar outputs, but got shape {tuple(root.shape)}")
+            raise RuntimeError(
+                f"grad can be implicitly created only for scalar outputs, but got shape {tuple(root.shape)}"
+            )
         if not root.is_floating_point():
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {root.dtype}")
     return cresset.ones_like(root)  # a root without history is refused by the engine, with its place

@@ -96,7 +96,9 @@ def make_dual(tensor, tangent, *, level=None):
             f"make_dual: Expected primal and tangent to have the same size, got {tuple(tensor.shape)} and {tuple(tangent.shape)}"
         )
     if tensor.dtype != tangent.dtype:
-        raise RuntimeError(f"make_dual: Expected primal and tangent to have the same dtype, got {tensor.dtype} and {tangent.dtype}")
+        raise RuntimeError(
+            f"make_dual: Expected primal and tangent to have the same dtype, got {tensor.dtype} and {tangent.dtype}"
+        )
     dual = tensor.view_as(tensor)
     set_tangent(dual, tangent)
     return dual
@@ -170,7 +172,7 @@ def propagate(name, overload, arguments, outputs, before=None):
         tangents = {id(tensor): tangent for tensor, tangent in pairs if tangent is not None}
         target = outputs[0] if outputs and outputs[0] is tensors[0] else None
         pushed = push(name, overload, arguments, outputs, tangents, target, before)
-    for output, tangent in zip(outputs, pushed):
+    for output, tangent in zip(outputs, pushed, strict=True):
         if tangent is None:
             if output is target and tangent_of(output) is not None:  # overwritten by something constant
                 tangent_of(output).zero_()
@@ -191,6 +193,8 @@ def push(name, overload, arguments, outputs, tangents, target, before):
         if before is not None:
             tangents[id(before)] = tangents.get(id(target))
             values[first] = before
+    if name == "detach":
+        return [None]
     formula = definitions.get(name)
     if formula is not None and not any(t.is_complex() for t in flat(values.values()) if isinstance(t, Tensor)):
         return [by_formula(formula, values, outputs[0], tangents)]
@@ -208,8 +212,14 @@ def push(name, overload, arguments, outputs, tangents, target, before):
 def by_formula(formula, values, output, tangents):
     """Sum over the inputs of slope times tangent. A formula's gradient is elementwise, so it is its own transpose."""
     ordered = list(values.values())
-    inputs, attributes = ordered[: len(formula.inputs)], ordered[len(formula.inputs) : len(formula.inputs) + len(formula.attributes)]
-    inputs = [{"l": -math.inf, "h": math.inf}.get(kind) if value is None else value for kind, value in zip(formula.kinds, inputs)]
+    inputs, attributes = (
+        ordered[: len(formula.inputs)],
+        ordered[len(formula.inputs) : len(formula.inputs) + len(formula.attributes)],
+    )
+    inputs = [
+        {"l": -math.inf, "h": math.inf}.get(kind) if value is None else value
+        for kind, value in zip(formula.kinds, inputs, strict=True)
+    ]
     if not formula.differentiable:
         return None
     total = None
@@ -249,10 +259,10 @@ def by_double_backward(operator, values, tangents, changes=None):
             return [None] * len(results)
         directions = [cresset.zeros_like(result, requires_grad=True) for result in kept]
         pulled = cresset.autograd.grad(kept, sources, directions, create_graph=True, allow_unused=True)
-        pairs = [(p, t) for p, t in zip(pulled, given) if p is not None and p.requires_grad]
+        pairs = [(p, t) for p, t in zip(pulled, given, strict=True) if p is not None and p.requires_grad]
         if not pairs:
             return [None] * len(results)
-        pulled, given = zip(*pairs)
+        pulled, given = zip(*pairs, strict=True)
         differentiable = any(source.grad_fn is not None for source in sources) or any(t.requires_grad for t in given)
         found = cresset.autograd.grad(pulled, directions, given, create_graph=differentiable, allow_unused=True)
         found = iter(found)

@@ -132,7 +132,7 @@ class BackwardCFunction(_native.Node, FunctionCtx):
         if self.materialize_grads:
             grads = [
                 cresset.zeros(info[0], dtype=info[1], device=info[2]) if grad is None and info is not None else grad
-                for grad, info in zip(grads, self._results)
+                for grad, info in zip(grads, self._results, strict=True)
             ]
         results = self._forward_cls._backward()(self, *grads)
         if not isinstance(results, tuple):
@@ -325,7 +325,7 @@ class Function(metaclass=FunctionMeta):
             raise RuntimeError(
                 f"{cls.__name__}.jvp: expected to return {len(outputs)} tangents, one for each output of forward, got {len(pushed)}"
             )
-        for output, tangent in zip(outputs, pushed):
+        for output, tangent in zip(outputs, pushed, strict=True):
             if isinstance(output, Tensor) and tangent is not None:
                 forward_ad.set_tangent(output, tangent)
 
@@ -374,7 +374,7 @@ def once_differentiable(fn):
         results = [results] if one else list(results)
         places = [i for i, result in enumerate(results) if isinstance(result, Tensor)]
         guarded = NotTwice.apply(*(results[i].detach().requires_grad_() for i in places))
-        for place, result in zip(places, guarded):
+        for place, result in zip(places, guarded, strict=True):
             results[place] = result
         return results[0] if one else tuple(results)
 

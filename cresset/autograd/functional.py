@@ -74,14 +74,20 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     )
     if strategy == "forward-mode":
         if create_graph:
-            raise NotImplementedError('jacobian: create_graph=True and strategy="forward-mode" are not supported together')
+            raise NotImplementedError(
+                'jacobian: create_graph=True and strategy="forward-mode" are not supported together'
+            )
         if strict:
             raise RuntimeError('jacobian: strict=True and strategy="forward-mode" are not supported together')
         if not vectorize:
-            raise NotImplementedError('jacobian: strategy="forward-mode" is only supported together with vectorize=True')
+            raise NotImplementedError(
+                'jacobian: strategy="forward-mode" is only supported together with vectorize=True'
+            )
         return jacobian_by_columns(func, inputs)
     if strict and vectorize:
-        raise RuntimeError("jacobian: strict=True and vectorize=True are not supported together; set one of them to False")
+        raise RuntimeError(
+            "jacobian: strict=True and vectorize=True are not supported together; set one of them to False"
+        )
     with enable_grad():
         one_in, inputs = as_tuple(inputs, "inputs", "jacobian")
         inputs = track(inputs, create_graph)
@@ -98,7 +104,7 @@ def rows(number, output, inputs, create_graph, strict):
         unit = cresset.zeros_like(output).reshape(-1)
         unit[place] = 1
         slopes = grad((output,), inputs, (unit.view(output.shape),), create_graph, retain_graph=True)
-        for k, (slope, input) in enumerate(zip(slopes, inputs)):
+        for k, (slope, input) in enumerate(zip(slopes, inputs, strict=True)):
             if slope is None and strict:
                 raise RuntimeError(
                     f"Output {number} of the user-provided function is independent of input {k}. This is not allowed in strict mode."
@@ -110,8 +116,10 @@ def rows(number, output, inputs, create_graph, strict):
                 )
             by_input[k].append(cresset.zeros_like(input) if slope is None else slope)
     return tuple(
-        cresset.stack(slopes).view(output.shape + input.shape) if slopes else input.new_zeros(output.shape + input.shape)
-        for slopes, input in zip(by_input, inputs)
+        cresset.stack(slopes).view(output.shape + input.shape)
+        if slopes
+        else input.new_zeros(output.shape + input.shape)
+        for slopes, input in zip(by_input, inputs, strict=True)
     )
 
 
@@ -137,7 +145,7 @@ def jacobian_by_columns(func, inputs):
             cresset.stack([column[i] for column in of_input], -1).view(output.shape + input.shape)
             if of_input
             else output.new_zeros(output.shape + input.shape)
-            for of_input, input in zip(columns, inputs)
+            for of_input, input in zip(columns, inputs, strict=True)
         )
         for i, output in enumerate(outputs)
     )
@@ -220,7 +228,9 @@ def as_tuple(value, what, who):
     for place, item in enumerate(values):
         if not isinstance(item, cresset.Tensor):
             where = f"the given {what} is" if one else f"the value at index {place} is"
-            raise TypeError(f"The {what} given to {who} must be either a Tensor or a tuple of Tensors but {where} of type {type(item)}.")
+            raise TypeError(
+                f"The {what} given to {who} must be either a Tensor or a tuple of Tensors but {where} of type {type(item)}."
+            )
     return one, values
 
 
@@ -261,7 +271,7 @@ def vector(v, like, one, create_graph, who, single):
             if one
             else f"v is a tuple of invalid length: should be {len(like)} but got {len(v)}."
         )
-    for place, (part, other) in enumerate(zip(v, like)):
+    for place, (part, other) in enumerate(zip(v, like, strict=True)):
         if part.shape != other.shape:
             entry = "" if one else f"Entry {place} in "
             raise RuntimeError(f"{entry}v has invalid size: should be {other.shape} but got {part.shape}.")
@@ -311,10 +321,12 @@ def require_graph(tensors, what, strict):
 def grad(outputs, inputs, grad_outputs=None, create_graph=False, retain_graph=None):
     """autograd.grad over the outputs that have a history; None for the inputs nothing leads to."""
     given = (None,) * len(outputs) if grad_outputs is None else grad_outputs
-    pairs = [(output, g) for output, g in zip(outputs, given) if output is not None and output.requires_grad]
+    pairs = [
+        (output, g) for output, g in zip(outputs, given, strict=True) if output is not None and output.requires_grad
+    ]
     if not pairs:
         return (None,) * len(inputs)
-    kept, grads = zip(*pairs)
+    kept, grads = zip(*pairs, strict=True)
     return cresset.autograd.grad(kept, inputs, grads, retain_graph, create_graph, allow_unused=True)
 
 
@@ -338,7 +350,7 @@ def filled(grads, like, strict, create_graph, stage):
     """Zeros for the gradients that are missing, or an error in strict mode."""
     missing, constant = stage
     result = []
-    for place, (g, other) in enumerate(zip(grads, like)):
+    for place, (g, other) in enumerate(zip(grads, like, strict=True)):
         if g is None and strict:
             raise RuntimeError(missing.format(place))
         if g is None:

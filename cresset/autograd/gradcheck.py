@@ -128,7 +128,9 @@ def gradgradcheck(
     inputs = as_tuple(inputs)
     if grad_outputs is None:
         generator = cresset.Generator().manual_seed(0)
-        grad_outputs = tuple(cotangent(o, generator, gen_non_contig_grad_outputs) for o in differentiable(func(*inputs)))
+        grad_outputs = tuple(
+            cotangent(o, generator, gen_non_contig_grad_outputs) for o in differentiable(func(*inputs))
+        )
     else:
         grad_outputs = as_tuple(grad_outputs)
     count = len(grad_outputs)
@@ -170,7 +172,11 @@ class Check:
     def evaluate(self, inputs=None):
         """The differentiable outputs as rows of real numbers, without history."""
         results = as_tuple(self.func(*(self.inputs if inputs is None else inputs)))
-        kept = [r for r, first in zip(results, self.results) if isinstance(first, Tensor) and first.requires_grad]
+        kept = [
+            r
+            for r, first in zip(results, self.results, strict=True)
+            if isinstance(first, Tensor) and first.requires_grad
+        ]
         return [numbers(r).clone() for r in kept]
 
     def pairs(self):
@@ -186,11 +192,11 @@ class Check:
         """J by backward, for one output and each input."""
         columns = [[] for _ in self.sources]
         for unit in units(output):
-            for column, slope in zip(columns, self.gradients([output], [unit])):
+            for column, slope in zip(columns, self.gradients([output], [unit]), strict=True):
                 column.append(numbers(slope))
         return [
             cresset.stack(column, 1) if column else numbers(t).new_zeros((numbers(t).numel(), 0))
-            for column, (_, t) in zip(columns, self.sources)
+            for column, (_, t) in zip(columns, self.sources, strict=True)
         ]
 
     def gradients(self, outputs, cotangents, create_graph=False):
@@ -199,14 +205,14 @@ class Check:
         found = cresset.autograd.grad(
             outputs, sources, cotangents, retain_graph=True, create_graph=create_graph, allow_unused=True
         )
-        return [cresset.zeros_like(t) if g is None else g for g, t in zip(found, sources)]
+        return [cresset.zeros_like(t) if g is None else g for g, t in zip(found, sources, strict=True)]
 
     def forward(self, place):
         """J by forward mode, for one input and each output."""
         rows = [self.push({place: unit}) for unit in units(self.inputs[place])]
         if not rows:
             return [numbers(o).new_zeros((0, numbers(o).numel())) for o in self.outputs]
-        return [cresset.stack(row) for row in zip(*rows)]
+        return [cresset.stack(row) for row in zip(*rows, strict=True)]
 
     def push(self, tangents):
         """The outputs' tangents for these tangents of inputs, as rows of real numbers."""
@@ -216,7 +222,11 @@ class Check:
                 for place, t in enumerate(self.inputs)
             ]
             results = as_tuple(self.func(*point))
-            kept = [r for r, first in zip(results, self.results) if isinstance(first, Tensor) and first.requires_grad]
+            kept = [
+                r
+                for r, first in zip(results, self.results, strict=True)
+                if isinstance(first, Tensor) and first.requires_grad
+            ]
             pairs = [forward_ad.unpack_dual(r) for r in kept]
         return [numbers(cresset.zeros_like(p.primal) if p.tangent is None else p.tangent) for p in pairs]
 
@@ -292,7 +302,7 @@ class Check:
         found = cresset.autograd.grad(self.outputs, sources, zeros, retain_graph=True, allow_unused=True)
         if all(g is None for g in found):
             raise GradcheckError("no Tensors requiring grad found in the graph of the outputs")
-        for g, t in zip(found, sources):
+        for g, t in zip(found, sources, strict=True):
             if g is None:
                 continue
             if bool((g != 0).any()):
@@ -308,7 +318,7 @@ class Check:
         """Backward gives the same again."""
         cotangents = [random_direction(o, cresset.Generator().manual_seed(1)) for o in self.outputs]
         once, again = (self.gradients(self.outputs, cotangents) for _ in range(2))
-        for a, b in zip(once, again):
+        for a, b in zip(once, again, strict=True):
             if a.numel() and float((a - b).abs().max()) > tolerance:
                 raise GradcheckError(
                     "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different "
@@ -353,7 +363,7 @@ class Check:
         generator = cresset.Generator().manual_seed(3)
         for place, t in self.sources:
             a, b = (random_direction(t, generator) for _ in range(2))
-            for x, y, both in zip(self.push({place: a}), self.push({place: b}), self.push({place: a + b})):
+            for x, y, both in zip(self.push({place: a}), self.push({place: b}), self.push({place: a + b}), strict=True):
                 if not agree(x + y, both, self.atol, self.rtol):
                     raise GradcheckError("gradcheck: forward mode is not linear in the tangent")
 
@@ -392,7 +402,9 @@ def differentiable(results):
 def checked_inputs(inputs):
     inputs = as_tuple(inputs)
     if not any(is_checked(t) for t in inputs):
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True.")
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
+        )
     for place, t in enumerate(inputs):
         if not is_checked(t):
             continue
@@ -403,7 +415,7 @@ def checked_inputs(inputs):
                 "This check will likely fail if all the inputs are not of double precision floating point or complex. ",
                 stacklevel=3,
             )
-        if any(stride == 0 and size > 1 for stride, size in zip(t.stride(), t.shape)):
+        if any(stride == 0 and size > 1 for stride, size in zip(t.stride(), t.shape, strict=True)):
             raise RuntimeError(
                 f"The {place}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able "
                 "to compute the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck."
@@ -454,10 +466,10 @@ def central_differences(evaluate, t, eps):
                 down = evaluate()
             finally:
                 data[index] = value
-            rows.append([(a - b) / (2 * eps) for a, b in zip(up, down)])
+            rows.append([(a - b) / (2 * eps) for a, b in zip(up, down, strict=True)])
     if not rows:
         return [out.new_zeros((0, out.numel())) for out in evaluate()]
-    return [cresset.stack(column) for column in zip(*rows)]
+    return [cresset.stack(column) for column in zip(*rows, strict=True)]
 
 
 def agree(analytical, numerical, atol, rtol):
@@ -466,7 +478,11 @@ def agree(analytical, numerical, atol, rtol):
 
 
 def mismatch(output, place, numerical, analytical, forward, out, source):
-    parts = "\n(complex elements are shown as their real and imaginary parts)" if out.is_complex() or source.is_complex() else ""
+    parts = (
+        "\n(complex elements are shown as their real and imaginary parts)"
+        if out.is_complex() or source.is_complex()
+        else ""
+    )
     largest = float((numerical - analytical).abs().max()) if numerical.numel() else 0.0
     return (
         f"Jacobian{' computed with forward mode' if forward else ''} mismatch for output {output} with respect to input {place},\n"
@@ -480,7 +496,9 @@ def mismatch(output, place, numerical, analytical, forward, out, source):
 def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
     """The Jacobian of `fn`'s first result by central differences, for each tensor of `target` (by default the inputs)."""
     if grad_out != 1.0:
-        raise ValueError("Expected grad_out to be 1.0. get_numerical_jacobian no longer supports values of grad_out != 1.0.")
+        raise ValueError(
+            "Expected grad_out to be 1.0. get_numerical_jacobian no longer supports values of grad_out != 1.0."
+        )
     tensors = [t for t in as_tuple(inputs if target is None else target) if is_checked(t)]
 
     def evaluate():
@@ -499,19 +517,21 @@ def get_numerical_jacobian_wrt_specific_input(fn, input_idx, inputs, outputs, ep
 def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):
     """(Jacobians, whether backward gives the same twice, the right shapes, the right dtypes) of a result that has its graph."""
     if grad_out != 1.0:
-        raise ValueError("Expected grad_out to be 1.0. get_analytical_jacobian no longer supports values of grad_out != 1.0.")
+        raise ValueError(
+            "Expected grad_out to be 1.0. get_analytical_jacobian no longer supports values of grad_out != 1.0."
+        )
     sources = [t for t in as_tuple(inputs) if is_checked(t)]
 
     def run():
         rows, shapes, dtypes = [[] for _ in sources], True, True
         for unit in units(output):
             found = cresset.autograd.grad(output, sources, unit, retain_graph=True, allow_unused=True)
-            for row, g, t in zip(rows, found, sources):
+            for row, g, t in zip(rows, found, sources, strict=True):
                 shapes = shapes and (g is None or g.shape == t.shape)
                 dtypes = dtypes and (g is None or g.dtype == t.dtype)
                 row.append(numbers(cresset.zeros_like(t) if g is None else g))
         return tuple(cresset.stack(row, 1) for row in rows), shapes, dtypes
 
     (once, shapes, dtypes), (again, _, _) = run(), run()
-    same = all(not a.numel() or float((a - b).abs().max()) <= nondet_tol for a, b in zip(once, again))
+    same = all(not a.numel() or float((a - b).abs().max()) <= nondet_tol for a, b in zip(once, again, strict=True))
     return once, same, shapes, dtypes

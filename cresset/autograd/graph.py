@@ -59,6 +59,20 @@ def increment_version(tensor):
 # ---- what backward keeps
 
 
+def saved_value(node, name):
+    """`grad_fn._saved_self`, `_saved_other`, `_saved_dim`, ...: what the node of an operator keeps, by PyTorch's names."""
+    if name.startswith("_saved_"):
+        kept = node._saved()
+        wanted = name.removeprefix("_saved_")
+        for key in (wanted, "input") if wanted == "self" else (wanted,):
+            if key in kept:
+                return kept[key]
+    raise AttributeError(f"{type(node).__name__!r} object has no attribute {name!r}")
+
+
+Node.__getattr__ = saved_value
+
+
 class saved_tensors_hooks:
     """In the block, each tensor that backward needs goes through `pack_hook` when saved and `unpack_hook` when needed.
 
@@ -95,7 +109,9 @@ class save_on_cpu(saved_tensors_hooks):
         def pack(tensor):
             if not pin_memory:
                 return tensor.device, tensor.cpu()
-            pinned = cresset.empty(tensor.size(), dtype=tensor.dtype, layout=tensor.layout, pin_memory=tensor.device.type != "cpu")
+            pinned = cresset.empty(
+                tensor.size(), dtype=tensor.dtype, layout=tensor.layout, pin_memory=tensor.device.type != "cpu"
+            )
             return tensor.device, pinned.copy_(tensor)
 
         def unpack(packed):

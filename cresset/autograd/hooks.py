@@ -49,5 +49,7 @@ class RemovableHandle:
     def __setstate__(self, state):
         hooks, self.id, *extra = state
         self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
-        self.extra_dict_ref = tuple(weakref.ref(hooks) for hooks in (extra[0] or () if extra else ()) if hooks is not None)
+        self.extra_dict_ref = tuple(
+            weakref.ref(hooks) for hooks in (extra[0] or () if extra else ()) if hooks is not None
+        )
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)

@@ -169,8 +169,8 @@ as_strided = operator("as_strided", """A view with the given sizes, strides and 
 
 
 @as_strided.derivative
-def _(grad, input, size, stride, storage_offset):
-    yield lambda: _as_strided_back(grad, input, size, stride, storage_offset)
+def _(grad, input_info, size, stride, storage_offset):
+    yield lambda: _as_strided_back(grad, input_info, size, stride, storage_offset)
 
 
 def _as_strided_back(grad, input, size, stride, storage_offset):

@@ -9,9 +9,10 @@ as soon as the last one is there. Each value is handed out once; if backward com
 import contextlib
 import warnings
 
+from cresset._native import Tensor
+
 import cresset
 from cresset import _native
-from cresset._native import Tensor
 from cresset.autograd.function import Function
 from cresset.autograd.graph import saved_tensors_hooks
 
@@ -91,7 +92,9 @@ def checkpoint(
     if not _native.is_grad_enabled():
         with first:
             return function(*args, **kwargs)
-    part = Part(function, args, kwargs, Ambience(args) if preserve else None, again, CHECKS[determinism_check], early_stop)
+    part = Part(
+        function, args, kwargs, Ambience(args) if preserve else None, again, CHECKS[determinism_check], early_stop
+    )
     if debug:
         part.logs = first, again
     with saved_tensors_hooks(part.pack, part.unpack), first:
@@ -218,7 +221,7 @@ class Part:
 
     def arguments(self):
         args = list(self.others)
-        for place, tensor in zip(self.places, self.inputs.saved_tensors):
+        for place, tensor in zip(self.places, self.inputs.saved_tensors, strict=True):
             args[place] = tensor
         return args
 
@@ -258,10 +261,11 @@ class Part:
                 f"Number of tensors saved during forward: {len(self.described)}\n"
                 f"Number of tensors saved during recomputation: {len(found)}." + self.traces()
             )
-        different = [i for i, (a, b) in enumerate(zip(self.described, found)) if a != b]
+        different = [i for i, (a, b) in enumerate(zip(self.described, found, strict=True)) if a != b]
         if different:
             lines = "\n".join(
-                f"tensor at position {i}:\nsaved metadata: {self.described[i]}\nrecomputed metadata: {found[i]}" for i in different
+                f"tensor at position {i}:\nsaved metadata: {self.described[i]}\nrecomputed metadata: {found[i]}"
+                for i in different
             )
             raise CheckpointError(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward "
@@ -338,6 +342,8 @@ class Ambience:
 
 
 def autocast_settings(device_type):
+    if "is_autocast_enabled" not in vars(cresset):
+        return []
     return [
         {
             "device_type": kind,
@@ -378,7 +384,7 @@ def get_device_states(*args):
 def set_device_states(devices, states, *, device_type=None):
     """Give the devices back the states that get_device_states found."""
     module = getattr(cresset, device_type or DefaultDeviceType.get_device_type())
-    for device, state in zip(devices, states):
+    for device, state in zip(devices, states, strict=True):
         module.set_rng_state(state, device)
 
 
@@ -420,14 +426,14 @@ class CheckpointFunction(Function):
                 "`inputs` argument."
             )
         inputs = list(ctx.others)
-        for place, tensor in zip(ctx.places, ctx.saved_tensors):
+        for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             inputs[place] = tensor
         inputs = detach_variable(tuple(inputs))
         with contextlib.nullcontext() if ctx.ambience is None else ctx.ambience.restored(), cresset.enable_grad():
             outputs = ctx.run_function(*inputs)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        pairs = [(o, g) for o, g in zip(outputs, grads) if isinstance(o, Tensor) and o.requires_grad]
+        pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if isinstance(o, Tensor) and o.requires_grad]
         if not pairs:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
-        cresset.autograd.backward(*zip(*pairs))
+        cresset.autograd.backward(*zip(*pairs, strict=True))
         return (None, None, *(t.grad if isinstance(t, Tensor) else None for t in inputs))

@@ -67,10 +67,18 @@ def test_an_unused_input_gives_zeros_when_asked():
     "run, error, phrase",
     [
         (lambda x: (x * 2).backward(), RuntimeError, "grad can be implicitly created only for scalar outputs"),
-        (lambda x: cresset.ones(()).backward(), RuntimeError, "element 0 of tensors does not require grad and does not have a grad_fn"),
+        (
+            lambda x: cresset.ones(()).backward(),
+            RuntimeError,
+            "element 0 of tensors does not require grad and does not have a grad_fn",
+        ),
         (lambda x: (x * 2).backward(cresset.ones(3)), RuntimeError, "Mismatch in shape: grad_output\\[0\\]"),
         (lambda x: (x * 2).backward(1.0), TypeError, "'float' object is not iterable"),
-        (lambda x: autograd.backward([x.sum()], [1.0]), TypeError, "gradients can be either Tensors or None, but got float"),
+        (
+            lambda x: autograd.backward([x.sum()], [1.0]),
+            TypeError,
+            "gradients can be either Tensors or None, but got float",
+        ),
         (lambda x: autograd.backward([x.sum()], [None, None]), RuntimeError, "got 1 tensors and 2 gradients"),
         (lambda x: x.sum().backward(inputs=[]), RuntimeError, "cannot be empty"),
         (lambda x: autograd.grad(x.sum(), []), RuntimeError, "cannot be empty"),

@@ -150,7 +150,9 @@ def test_contexts_for_both_runs():
         def __exit__(self, *_):
             pass
 
-    checkpoint(cresset.exp, leaf(1.0), use_reentrant=False, context_fn=lambda: (Note("first"), Note("again"))).backward()
+    checkpoint(
+        cresset.exp, leaf(1.0), use_reentrant=False, context_fn=lambda: (Note("first"), Note("again"))
+    ).backward()
     assert seen == ["first", "again"]
 
 

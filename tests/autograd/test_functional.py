@@ -29,7 +29,11 @@ def test_jacobian(options):
 def test_hessian(options):
     assert hessian(cubes, X, **options).tolist() == [[6, 0], [0, 12]]
     (xx, xy), (yx, yy) = hessian(lambda x, y: (x * x * y).sum(), (X, X), **options)
-    assert xx.tolist() == [[2, 0], [0, 4]] and xy.tolist() == yx.tolist() == [[2, 0], [0, 4]] and yy.tolist() == [[0, 0], [0, 0]]
+    assert (
+        xx.tolist() == [[2, 0], [0, 4]]
+        and xy.tolist() == yx.tolist() == [[2, 0], [0, 4]]
+        and yy.tolist() == [[0, 0], [0, 0]]
+    )
 
 
 def test_products_with_a_vector():

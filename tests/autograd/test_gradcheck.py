@@ -31,7 +31,9 @@ RIGHT = [
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("function, inputs", RIGHT)
 def test_right_derivatives_pass(function, inputs, fast):
-    assert gradcheck(function, inputs, fast_mode=fast, check_forward_ad=True, check_batched_grad=True, check_grad_dtypes=True)
+    assert gradcheck(
+        function, inputs, fast_mode=fast, check_forward_ad=True, check_batched_grad=True, check_grad_dtypes=True
+    )
     assert gradgradcheck(function, inputs, fast_mode=fast)
 
 

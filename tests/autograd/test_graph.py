@@ -77,10 +77,10 @@ def test_the_innermost_hooks_count():
 
 
 def test_hooks_can_be_forbidden():
-    with graph.disable_saved_tensors_hooks("not in here"), pytest.raises(RuntimeError, match="not in here"):
-        with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
-            pass
-    with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+    hooks = graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+    with graph.disable_saved_tensors_hooks("not in here"), pytest.raises(RuntimeError, match="not in here"), hooks:
+        pass
+    with hooks:
         pass
 
 
@@ -100,9 +100,9 @@ def test_mutation_allowed_in_a_block():
         y.zero_()
         z.backward()
     assert x.grad.tolist() == [2, 4]
-    with graph.allow_mutation_on_saved_tensors(), pytest.raises(RuntimeError, match="cannot be nested"):
-        with graph.allow_mutation_on_saved_tensors():
-            pass
+    again = graph.allow_mutation_on_saved_tensors()
+    with graph.allow_mutation_on_saved_tensors(), pytest.raises(RuntimeError, match="cannot be nested"), again:
+        pass
 
 
 def test_a_change_autograd_did_not_see_can_be_told():

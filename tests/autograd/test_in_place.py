@@ -42,6 +42,15 @@ def test_values_flow_through_a_buffer():
     assert buffer.requires_grad and x.grad.tolist() == [8, 16]
 
 
+def test_a_view_of_a_buffer_follows_it_into_the_graph():
+    buffer, x = cresset.zeros(2, 2), leaf(1.0, 2.0)
+    row = buffer[0]
+    buffer.add_(x)
+    row.mul_(5)
+    (buffer * buffer).sum().backward()
+    assert row.requires_grad and x.grad.tolist() == [52, 104]
+
+
 def test_overwritten_values_have_no_gradient():
     x = leaf(1.0, 2.0, 3.0)
     y = x * 2
