@@ -208,10 +208,10 @@ void infer_arange(Call& c) {
 }
 void infer_range(Call& c) {
   const NewOptions o = new_options(c, 3, default_dtype());
+  c.promise(Dims{count_steps("range", c.scalar(0), c.scalar(1), c.scalar(2), o.dtype, true)}, o.dtype, o.device);
   if (warn)
     warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. "
          "Instead, use torch.arange, which produces values in [start, end).");
-  c.promise(Dims{count_steps("range", c.scalar(0), c.scalar(1), c.scalar(2), o.dtype, true)}, o.dtype, o.device);
 }
 void run_range(Call& c) { count_up(c.out(), "range_cpu", c.scalar(0), c.scalar(2)); }
 

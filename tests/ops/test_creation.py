@@ -1,0 +1,241 @@
+"""New tensors: their values, dtypes, strides and errors."""
+
+import math
+
+import pytest
+
+import cresset
+
+
+def test_zeros_ones_and_full_take_sizes_in_every_form():
+    for size in [(2, 3), [2, 3], cresset.Size([2, 3])]:
+        assert cresset.zeros(size).tolist() == [[0.0] * 3] * 2
+    assert cresset.zeros(2, 3).shape == cresset.zeros(size=(2, 3)).shape == (2, 3)
+    assert cresset.zeros([]).shape == cresset.zeros(()).shape == ()
+    assert cresset.ones(2, dtype=cresset.int32).tolist() == [1, 1]
+    assert cresset.zeros(0, 3).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    "value, dtype",
+    [(True, cresset.bool), (3, cresset.int64), (2.5, cresset.float32), (1 + 2j, cresset.complex64)],
+)
+def test_the_kind_of_number_decides_the_dtype_of_full(value, dtype):
+    made = cresset.full((2,), value)
+    assert made.dtype == dtype and made.tolist() == [value, value]
+
+
+@pytest.mark.parametrize(
+    "value, dtype",
+    [
+        (300, cresset.uint8), (-129, cresset.int8), (2**31, cresset.int32), (1e300, cresset.float32), (70000, cresset.float16),
+        (math.nan, cresset.int64), (math.inf, cresset.int32), (1j, cresset.float32),
+    ],
+)  # fmt: skip
+def test_a_number_that_does_not_fit_is_refused(value, dtype):
+    with pytest.raises(RuntimeError, match="cannot be converted to type .* without overflow"):
+        cresset.full((1,), value, dtype=dtype)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        cresset.zeros(1, dtype=dtype).fill_(value)
+
+
+def test_what_fits_only_just_is_taken():
+    assert cresset.full((1,), -1, dtype=cresset.uint8).item() == 255
+    assert cresset.full((1,), math.inf, dtype=cresset.float16).item() == math.inf
+    assert cresset.full((1,), 1 + 0j).real.item() == 1.0
+    assert cresset.full((1,), 2.5, dtype=cresset.bool).item() is True
+
+
+class TestErrors:
+    """What a wrong call says."""
+
+    def test_negative_size(self):
+        for make in (cresset.zeros, cresset.empty, cresset.ones, cresset.rand, cresset.randn):
+            with pytest.raises(RuntimeError, match="negative dimension -1"):
+                make(2, -1)
+
+    def test_sizes_that_no_memory_holds(self):
+        with pytest.raises(RuntimeError, match="overflowed"):
+            cresset.zeros(2**62, 2)
+        with pytest.raises(RuntimeError, match="overflowed"):
+            cresset.empty(2**61)
+        with pytest.raises(RuntimeError, match="allocate"):
+            cresset.empty(2**50)
+
+    def test_unknown_keyword(self):
+        with pytest.raises(TypeError):
+            cresset.randn(batch_size=32)
+        with pytest.raises(TypeError):
+            cresset.zeros()
+        with pytest.raises(TypeError, match="must be tuple of ints, not float"):
+            cresset.zeros(2.5)
+
+    def test_an_integer_tensor_wants_no_gradient(self):
+        with pytest.raises(RuntimeError, match="floating point and complex"):
+            cresset.zeros(2, dtype=cresset.int64, requires_grad=True)
+
+    def test_pinned_memory_needs_an_accelerator(self):
+        with pytest.raises(RuntimeError, match="pin_memory"):
+            cresset.zeros(2, device="cpu", pin_memory=True)
+
+    def test_fill_with_more_than_one_element(self):
+        with pytest.raises(RuntimeError, match="only supports 0-dimension value tensor but got tensor with 1 dimensions"):
+            cresset.zeros(2).fill_(cresset.ones(1))
+
+
+class TestArange:
+    def test_counts_like_python(self):
+        for args in [(5,), (2, 7), (0, 10, 3), (5, 0, -2), (3, 3), (-4, 4, 8)]:
+            assert cresset.arange(*args).tolist() == list(range(*args))
+        assert cresset.arange(5).dtype == cresset.int64
+
+    def test_one_float_makes_floats(self):
+        made = cresset.arange(0, 1, 0.25)
+        assert made.dtype == cresset.float32 and made.tolist() == [0.0, 0.25, 0.5, 0.75]
+        assert cresset.arange(3.0).dtype == cresset.float32
+
+    def test_length_is_rounded_up(self):
+        assert cresset.arange(0, 0.3, 0.1).shape == (3,)
+        assert cresset.arange(1.0, 2.0, 0.3).shape == (4,)
+
+    def test_large_integers_stay_exact(self):
+        assert cresset.arange(2**53, 2**53 + 3).tolist() == [2**53, 2**53 + 1, 2**53 + 2]
+        assert cresset.arange(-(2**63), 2**63 - 1, 2**62).tolist() == [-(2**63), -(2**62), 0, 2**62]
+
+    def test_named_arguments(self):
+        assert cresset.arange(end=3).tolist() == [0, 1, 2]
+        assert cresset.arange(start=1, end=6, step=2).tolist() == [1, 3, 5]
+
+    @pytest.mark.parametrize(
+        "args, phrase",
+        [((0, 5, 0), "step must be nonzero"), ((5, 0), "inconsistent with step sign"), ((0, math.inf), "unsupported range"), ((1j,), "real")],
+    )
+    def test_impossible_ranges(self, args, phrase):
+        with pytest.raises(RuntimeError, match=phrase):
+            cresset.arange(*args)
+
+    def test_dtypes_without_ranges(self):
+        with pytest.raises(NotImplementedError, match="arange_cpu.* not implemented for 'Bool'"):
+            cresset.arange(2, dtype=cresset.bool)
+
+
+def test_linspace_has_both_ends_and_a_symmetric_middle():
+    made = cresset.linspace(-1, 1, 5)
+    assert made.tolist() == [-1.0, -0.5, 0.0, 0.5, 1.0]
+    made = cresset.linspace(0.1, 0.7, 1001, dtype=cresset.float64)
+    assert made[0].item() == 0.1 and made[-1].item() == 0.7
+    assert cresset.linspace(3, 8, 1).tolist() == [3.0]
+    assert cresset.linspace(3, 8, 0).shape == (0,)
+    assert cresset.linspace(0, 10, 5, dtype=cresset.int64).tolist() == [0, 2, 5, 7, 10]
+    assert cresset.linspace(cresset.tensor(1.0), 2, 3).tolist() == [1.0, 1.5, 2.0]
+    assert cresset.linspace(0, 2j, 3).tolist() == [0, 1j, 2j]
+
+
+def test_logspace_counts_powers():
+    assert cresset.logspace(0, 3, 4).tolist() == [1.0, 10.0, 100.0, 1000.0]
+    assert cresset.logspace(0, 4, 3, base=2).tolist() == [1.0, 4.0, 16.0]
+
+
+def test_range_has_its_end_and_says_that_it_is_old():
+    with pytest.warns(UserWarning, match="deprecated"):
+        assert cresset.range(1, 2, 0.5).tolist() == [1.0, 1.5, 2.0]
+
+
+def test_eye_may_be_wider_or_taller():
+    assert cresset.eye(2, 3).tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert cresset.eye(3, 1, dtype=cresset.bool).tolist() == [[True], [False], [False]]
+    assert cresset.eye(0).shape == (0, 0)
+    with pytest.raises(RuntimeError, match="n must be greater or equal to 0, got -1"):
+        cresset.eye(-1)
+
+
+class TestLike:
+    def test_keeps_size_dtype_and_order_of_memory(self):
+        like = cresset.zeros_like(cresset.ones(2, 3, dtype=cresset.int16).t())
+        assert like.shape == (3, 2) and like.stride() == (1, 3) and like.dtype == cresset.int16
+
+    def test_has_memory_of_its_own_behind_a_broadcast(self):
+        assert cresset.ones_like(cresset.zeros(1).expand(2, 3)).stride() == (3, 1)
+
+    def test_takes_another_format_dtype_and_device(self):
+        x = cresset.ones(2, 3).t()
+        assert cresset.empty_like(x, memory_format=cresset.contiguous_format).stride() == (2, 1)
+        assert cresset.full_like(x, 2, dtype=cresset.int64)[0, 0].item() == 2
+        assert cresset.zeros_like(x, device="meta").is_meta
+        assert cresset.zeros_like(cresset.zeros(2, device="meta"), device="cpu").tolist() == [0.0, 0.0]
+        images = cresset.empty(2, 3, 4, 5)
+        assert cresset.empty_like(images, memory_format=cresset.channels_last).stride() == (60, 1, 15, 3)
+
+    def test_does_not_require_grad_unless_asked(self):
+        x = cresset.ones(2, requires_grad=True)
+        assert not cresset.zeros_like(x).requires_grad
+        assert cresset.zeros_like(x, requires_grad=True).is_leaf
+
+
+def test_new_tensors_are_of_the_old_ones_dtype():
+    x = cresset.ones(2, dtype=cresset.float64)
+    assert x.new_zeros(2, 3).dtype == x.new_ones((2,)).dtype == x.new_empty([]).dtype == cresset.float64
+    assert x.new_full((2,), 3).tolist() == [3.0, 3.0]
+    assert x.new_empty_strided((2, 2), (1, 2)).stride() == (1, 2)
+    assert x.new_ones(1, dtype=cresset.bool).item() is True
+
+
+def test_empty_strided_reaches_as_far_as_its_strides():
+    x = cresset.empty_strided((2, 3), (10, 2))
+    x.fill_(1)
+    assert x.untyped_storage().nbytes() == 4 * (10 + 4 + 1) if hasattr(x, "untyped_storage") else True
+    assert x.stride() == (10, 2)
+    with pytest.raises(RuntimeError, match="dimensionality of sizes"):
+        cresset.empty_strided((2, 3), (1,))
+
+
+class TestOut:
+    """out= takes the result, and its dtype decides when none is given."""
+
+    def test_dtype_of_out_decides(self):
+        out = cresset.empty(0, dtype=cresset.float64)
+        assert cresset.arange(3, out=out) is out
+        assert out.tolist() == [0.0, 1.0, 2.0]
+        assert cresset.zeros(2, out=cresset.empty(2, dtype=cresset.int32)).dtype == cresset.int32
+
+    def test_a_contradiction_is_refused(self):
+        with pytest.raises(RuntimeError, match=r"dtype Int does not match dtype of out parameter \(Float\)"):
+            cresset.zeros(2, dtype=cresset.int32, out=cresset.empty(2))
+
+
+class TestDefaultDevice:
+    def test_inside_a_device_new_tensors_go_there(self):
+        with cresset.device("meta"):
+            assert cresset.zeros(2).is_meta and cresset.arange(3).is_meta and cresset.rand(2).is_meta
+            assert not cresset.zeros(2, device="cpu").is_meta
+        assert not cresset.zeros(2).is_meta
+
+    def test_shapes_and_checks_come_without_memory(self):
+        assert cresset.empty(2**40, device="meta").shape == (2**40,)
+        assert cresset.arange(0, 10, 3, device="meta").shape == (4,)
+        with pytest.raises(RuntimeError, match="negative dimension"):
+            cresset.zeros(-1, device="meta")
+
+
+class TestGradients:
+    def test_what_is_overwritten_gets_zero_and_the_value_the_sum(self):
+        x, value = cresset.ones(3, requires_grad=True), cresset.tensor(2.0, requires_grad=True)
+        y = x.clone().fill_(value)
+        (y * cresset.tensor([1.0, 2.0, 3.0])).sum().backward()
+        assert x.grad.tolist() == [0.0, 0.0, 0.0] and value.grad.item() == 6.0
+
+    def test_zero_stops_the_gradient(self):
+        x = cresset.ones(2, requires_grad=True)
+        x.clone().zero_().sum().backward()
+        assert x.grad.tolist() == [0.0, 0.0]
+
+    def test_complex_passes_it_to_the_parts(self):
+        real, imag = cresset.tensor([1.0], requires_grad=True), cresset.tensor([2.0], requires_grad=True)
+        z = cresset.complex(real, imag)
+        (z * z.conj()).real.sum().backward()
+        assert (real.grad.item(), imag.grad.item()) == (2.0, 4.0)
+
+
+def test_polar_is_absolute_value_and_angle():
+    z = cresset.polar(cresset.tensor([2.0]), cresset.tensor([math.pi / 2]))
+    assert z.real.item() == pytest.approx(0, abs=1e-6) and z.imag.item() == pytest.approx(2)
