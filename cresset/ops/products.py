@@ -1,0 +1,196 @@
+"""Products of matrices and vectors: what they are and their derivatives.
+
+With C = A B, the gradients are dA = dC Bᴴ and dB = Aᴴ dC, where ᴴ transposes and conjugates.
+"""
+
+import cresset
+
+from .registry import operator
+
+
+def _adjoint(matrix):
+    """The transpose of a matrix (or of a batch of them), conjugated when it is complex."""
+    return matrix.mH if matrix.is_complex() else matrix.mT
+
+
+def _conjugate(tensor):
+    return tensor.conj() if tensor.is_complex() else tensor
+
+
+def _scaled(tensor, factor):
+    """tensor * conj(factor), without the product when it changes nothing."""
+    if isinstance(factor, complex):
+        factor = factor.conjugate()
+    return tensor if factor == 1 else tensor * factor
+
+
+matmul = operator(
+    "matmul",
+    """The product of two matrices, of two vectors, or of a matrix and a vector; batches of matrices broadcast.
+
+    A vector on the left counts as a row, one on the right as a column; the dimension it lacks is not in the result.
+    The operator `@`.
+
+    >>> cresset.matmul(cresset.tensor([[1.0, 2.0], [3.0, 4.0]]), cresset.tensor([10.0, 1.0]))
+    tensor([12., 34.])
+    """,
+)
+
+
+@matmul.derivative
+def _(grad, input, other):
+    if input.ndim == 2 and other.ndim == 2:
+        yield lambda: grad @ _adjoint(other)
+        yield lambda: _adjoint(input) @ grad
+    elif input.ndim == 1 and other.ndim == 1:
+        yield lambda: grad * _conjugate(other)
+        yield lambda: grad * _conjugate(input)
+    elif input.ndim == 1:
+        # A row: (n) times (..., n, p) is (..., p).
+        yield lambda: _row_gradient(grad, other)
+        yield lambda: _conjugate(input).unsqueeze(-1) * grad.unsqueeze(-2)
+    elif other.ndim == 1:
+        # A column: (..., m, n) times (n) is (..., m).
+        yield lambda: grad.unsqueeze(-1) * _conjugate(other)
+        yield lambda: _adjoint(input.flatten(0, -2)) @ grad.reshape(-1)
+    elif other.ndim == 2:
+        # One matrix for the whole batch: rows of all of them are rows of one.
+        yield lambda: grad @ _adjoint(other)
+        yield lambda: _adjoint(input.flatten(0, -2)) @ grad.flatten(0, -2)
+    else:
+        yield lambda: grad @ _adjoint(other)
+        yield lambda: _adjoint(input) @ grad
+
+
+def _row_gradient(grad, other):
+    """The gradient of the vector in vector @ batch of matrices: a sum over the batch."""
+    if other.ndim == 2:
+        return _conjugate(other) @ grad
+    rows = _conjugate(other).movedim(-2, 0).reshape(other.shape[-2], -1)
+    return rows @ grad.reshape(-1)
+
+
+mm = operator(
+    "mm",
+    """The product of two matrices. Does not broadcast: see `matmul`.
+
+    >>> cresset.mm(cresset.tensor([[1.0, 2.0]]), cresset.tensor([[3.0], [4.0]]))
+    tensor([[11.]])
+    """,
+)
+
+
+@mm.derivative
+def _(grad, input, mat2):
+    yield lambda: grad @ _adjoint(mat2)
+    yield lambda: _adjoint(input) @ grad
+
+
+bmm = operator(
+    "bmm",
+    """The products of two batches of matrices, (b, n, k) and (b, k, m). Does not broadcast: see `matmul`.
+
+    >>> cresset.bmm(cresset.ones(2, 1, 3), cresset.ones(2, 3, 1)).flatten()
+    tensor([3., 3.])
+    """,
+)
+
+
+@bmm.derivative
+def _(grad, input, mat2):
+    yield lambda: grad.bmm(_adjoint(mat2))
+    yield lambda: _adjoint(input).bmm(grad)
+
+
+mv = operator(
+    "mv",
+    """The product of a matrix and a vector.
+
+    >>> cresset.mv(cresset.tensor([[1.0, 2.0], [3.0, 4.0]]), cresset.tensor([10.0, 1.0]))
+    tensor([12., 34.])
+    """,
+)
+
+
+@mv.derivative
+def _(grad, input, vec):
+    yield lambda: grad.unsqueeze(1) * _conjugate(vec)
+    yield lambda: _adjoint(input).mv(grad)
+
+
+dot = operator(
+    "dot",
+    """The sum of the products of two vectors' elements. Nothing is conjugated: see `vdot`.
+
+    >>> cresset.dot(cresset.tensor([2, 3]), cresset.tensor([2, 1]))
+    tensor(7)
+    """,
+)
+
+
+@dot.derivative
+def _(grad, input, tensor):
+    yield lambda: grad * _conjugate(tensor)
+    yield lambda: grad * _conjugate(input)
+
+
+addmm = operator(
+    "addmm",
+    """beta * input + alpha * (mat1 @ mat2). With beta=0, input is not read, not even its nans.
+
+    >>> cresset.addmm(cresset.tensor([1.0, 2.0]), cresset.ones(1, 3), cresset.ones(3, 2))
+    tensor([[4., 5.]])
+    """,
+)
+
+
+@addmm.derivative
+def _(grad, mat1, mat2, beta, alpha):
+    yield lambda: _scaled(grad, beta)
+    yield lambda: _scaled(grad @ _adjoint(mat2), alpha)
+    yield lambda: _scaled(_adjoint(mat1) @ grad, alpha)
+
+
+baddbmm = operator(
+    "baddbmm",
+    """beta * input + alpha * bmm(batch1, batch2). With beta=0, input is not read, not even its nans.
+
+    >>> cresset.baddbmm(cresset.tensor(0.5), cresset.ones(2, 1, 3), cresset.ones(2, 3, 1)).flatten()
+    tensor([3.5000, 3.5000])
+    """,
+)
+
+
+@baddbmm.derivative
+def _(grad, batch1, batch2, beta, alpha):
+    yield lambda: _scaled(grad, beta)
+    yield lambda: _scaled(grad.bmm(_adjoint(batch2)), alpha)
+    yield lambda: _scaled(_adjoint(batch1).bmm(grad), alpha)
+
+
+linear = operator(
+    "linear",
+    """input @ weight.T + bias, over the last dimension of input.
+
+    Args:
+        weight: (out_features, in_features), or (in_features) for a single output that has no dimension of its own.
+        bias: (out_features), or None.
+
+    >>> cresset.nn.functional.linear(cresset.tensor([1.0, 2.0]), cresset.tensor([[10.0, 1.0]]), cresset.tensor([0.5]))
+    tensor([12.5000])
+    """,
+)
+
+
+@linear.derivative
+def _(grad, input, weight):
+    def rows(tensor):
+        return tensor if tensor.ndim == 2 else tensor.flatten(0, -2) if tensor.ndim > 2 else tensor.unsqueeze(0)
+
+    if weight.ndim == 1:
+        yield lambda: grad.unsqueeze(-1) * _conjugate(weight)
+        yield lambda: _adjoint(rows(input)).mv(grad.reshape(-1))
+        return
+    yield lambda: grad @ _conjugate(weight)
+    yield lambda: rows(grad).mT @ _conjugate(rows(input))
+    yield lambda: rows(grad).sum(0)
