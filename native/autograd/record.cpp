@@ -102,7 +102,15 @@ bool reads_first(const Operator& op) {
 void before_write(Call& c, const Tensor& target, bool record) { check_inplace(c.op.name().c_str(), target, record); }
 
 void save_before(Call& c) {
-  if (reads_first(functional_of(c.op))) c.before = clone(c.tensor(0));
+  if (!reads_first(functional_of(c.op))) return;
+  const Tensor t = c.tensor(0);
+  c.before = clone(t);
+  if (!t->requires_grad) return;
+  const Edge edge = gradient_edge(t);  // the copy stands for the old value in derivatives of derivatives
+  AutogradState& state = state_for_writing(c.before.get());
+  state.grad_fn = edge.node;
+  state.output_index = edge.index;
+  c.before->requires_grad = true;
 }
 
 void note_change(const Tensor& t) {

@@ -1,4 +1,6 @@
 // Pointwise operators: promotion, broadcasting and the choice of loop. Note [Blocks] is in tensor/blocks.h.
+#include <emmintrin.h>
+
 #include <cmath>
 #include <cstring>
 
@@ -114,6 +116,17 @@ Dtype loop_output(Promotion promotion, Compute compute) {
   return promotion == Promotion::to_bool ? Dtype::b8 : promotion == Promotion::to_real ? to_real(d) : d;
 }
 
+// A result this large will not be in cache when it is read next. Writing it past the cache spares reading its lines first.
+constexpr int64_t kStreamedBytes = int64_t{8} << 20;
+
+void stream(char* to, const char* from, int64_t bytes) {
+  int64_t i = 0;
+  if (reinterpret_cast<uintptr_t>(to) % 16 == 0)
+    for (; i + 64 <= bytes; i += 64)
+      for (int64_t k = 0; k < 64; k += 16) _mm_stream_si128(reinterpret_cast<__m128i*>(to + i + k), _mm_load_si128(reinterpret_cast<const __m128i*>(from + i + k)));
+  std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
+}
+
 // The common call: float tensors of one shape, all contiguous, perhaps with a number. Returns false when the call is not that.
 bool execute_plain(Call& c, const PointwiseDefinition& def, const ScalarAttribute* attributes) {
   const TensorImpl* first = nullptr;
@@ -173,8 +186,21 @@ bool execute_plain(Call& c, const PointwiseDefinition& def, const ScalarAttribut
   const int64_t out_size = size_of(out_dtype);
   if (used == 0) {
     LongWork work(n);
+    const bool streams = n * out_size >= kStreamedBytes && !c.op.inplace;
     parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
       char* q[1 + kMaxPointwiseInputs];
+      if (streams) {
+        alignas(64) char block[kBlock * 4];
+        for (int64_t at = begin; at < end; at += kBlock) {
+          const int64_t m = std::min(kBlock, end - at);
+          q[0] = block;
+          for (int i = 1; i <= def.input_count; ++i) q[i] = p[i] + at * 4;
+          loop(q, attributes, m);
+          stream(p[0] + at * out_size, block, m * out_size);
+        }
+        _mm_sfence();
+        return;
+      }
       q[0] = p[0] + begin * out_size;
       for (int i = 1; i <= def.input_count; ++i) q[i] = p[i] + begin * 4;
       loop(q, attributes, end - begin);

@@ -95,13 +95,17 @@ void run_unique_dim(Call& c) {
   check(zeros <= 1, who,
         ": Number of zero sized dimensions is more than one, so unique cannot be applied; the shape is ",
         list(input.sizes()));
-  const auto swapped = [dim](const Tensor& t) {
+  // The dimension comes first, and at last goes back.
+  const auto moved = [](const Tensor& t, int64_t from, int64_t to) {
     Dims sizes = t.sizes(), strides = t.strides();
-    std::swap(sizes[0], sizes[dim]);
-    std::swap(strides[0], strides[dim]);
+    const int64_t size = sizes[from], stride = strides[from];
+    sizes.erase(from);
+    strides.erase(from);
+    sizes.insert(to, size);
+    strides.insert(to, stride);
     return view_of(t, sizes, strides, t.offset());
   };
-  input = contiguous(swapped(input));
+  input = contiguous(moved(input, dim, 0));
   const int64_t length = n ? input.numel() / n : 0;
   Groups groups(c.boolean(first), c.boolean(first + 1), Dims{n});
   LongWork work(input.numel());
@@ -120,7 +124,7 @@ void run_unique_dim(Call& c) {
     for (size_t i = 0; i < order.size(); ++i)
       groups.add(order[i], i == 0 || !std::equal(slice(order[i]), slice(order[i]) + length, slice(order[i - 1]), same));
   });
-  groups.give(c, contiguous(swapped(take_slices(input, groups.firsts, length * size_of(input.dtype())))));
+  groups.give(c, contiguous(moved(take_slices(input, groups.firsts, length * size_of(input.dtype())), 0, dim)));
 }
 
 // ---------------------------------------------------------------- searchsorted

@@ -21,7 +21,7 @@ constexpr int64_t kWorkPerThread = 1 << 19;  // multiplications
 constexpr int64_t kLongK = 16384;            // a small c with a longer sum is computed as several sums
 
 template <class T>
-ProductKernels<T> best_kernels() {
+ProductKernels<T> find_kernels() {
   const std::string_view level = instruction_set();
   if constexpr (std::is_floating_point_v<T>)
     if (level == "avx512") return product_kernels_avx512<T>();
@@ -29,10 +29,17 @@ ProductKernels<T> best_kernels() {
   return product_kernels_baseline<T>();
 }
 
+template <class T>
+const ProductKernels<T>& the_kernels() {
+  static const ProductKernels<T> the = find_kernels<T>();
+  return the;
+}
+
 // The way for the shape. It decides the order of the sums, so it is chosen before threads share the work out.
 template <class T>
-Serial<T> choose(const Product<T>& p, const ProductKernels<T>& kernels) {
-  if ((p.m > kFewLines && p.n > kFewLines) || p.a.pack || p.b.pack) return kernels.tiles;
+Serial<T> choose(const Product<T>& p) {
+  const ProductKernels<T>& kernels = the_kernels<T>();
+  if ((p.m > kFewLines && p.n > kFewLines) || p.a.pack || p.b.pack || p.row_start) return kernels.tiles;
   const int64_t few = std::min(p.m, p.n);
   // With little k, panels are better than sums along it.
   if (p.a.k_step == 1 && p.b.k_step == 1 && (few == 1 || p.k >= 64)) return kernels.few_lines;
@@ -45,7 +52,7 @@ Serial<T> choose(const Product<T>& p, const ProductKernels<T>& kernels) {
 template <class T>
 void scale_start(const Product<T>& p) {
   for (int64_t i = 0; i < p.m; ++i)
-    for (int64_t j = 0; j < p.n; ++j) p.c[i * p.c_row + j] = p.start ? p.beta * p.start[i * p.start_row + j] : T(0);
+    for (int64_t j = 0; j < p.n; ++j) p.c[i * p.c_row + j] = (p.start ? p.beta * p.start[i * p.start_row + j] : T(0)) + (p.row_start ? p.row_start[i] : T(0));
 }
 
 // The grid of blocks of c that threads share out.
@@ -70,6 +77,7 @@ void multiply_blocks(const Product<T>& p, int64_t threads, Serial<T> serially) {
       part.b = p.b.from(j0);
       part.c += i0 * p.c_row + j0;
       if (part.start) part.start += i0 * p.start_row + j0;
+      if (part.row_start) part.row_start += i0;
       serially(part);
     }
   });
@@ -131,20 +139,44 @@ void* gemm_scratch(size_t bytes) {
 
 template <class T>
 void multiply(const Product<T>& p) {
-  static const ProductKernels<T> kernels = best_kernels<T>();
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) return scale_start(p);
-  const Serial<T> serially = choose(p, kernels);
+  const Serial<T> serially = choose(p);
   const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   if (work < 2 * kWorkPerThread) return serially(p);
-  if (p.k > 2 * kLongK && p.m * p.n <= 4096 && !p.a.pack && !p.b.pack) return multiply_pieces(p, serially);
+  if (p.k > 2 * kLongK && p.m * p.n <= 4096 && !p.a.pack && !p.b.pack && !p.row_start) return multiply_pieces(p, serially);
   if (omp_in_parallel()) return serially(p);
   multiply_blocks(p, std::min<int64_t>(thread_count(), static_cast<int64_t>(work / kWorkPerThread)), serially);
 }
 
-template void multiply(const Product<float>&);
-template void multiply(const Product<double>&);
-template void multiply(const Product<uint32_t>&);
-template void multiply(const Product<uint64_t>&);
+template <class T>
+void multiply_here(const Product<T>& p) {
+  if (p.m == 0 || p.n == 0) return;
+  p.k == 0 ? scale_start(p) : the_kernels<T>().tiles(p);
+}
+
+template <class T>
+int64_t packed_rows_size(int64_t m, int64_t k) {
+  return (m + kMostRows - 1) / kMostRows * kMostRows * k;
+}
+
+template <class T>
+Factor<T> pack_rows(const Factor<T>& a, int64_t m, int64_t k, T* to) {
+  the_kernels<T>().pack_rows(a, m, k, to);
+  Factor<T> f;
+  f.data = to;
+  f.packed = true;
+  return f;
+}
+
+#define CRESSET_INSTANTIATE(T)                       \
+  template void multiply(const Product<T>&);         \
+  template void multiply_here(const Product<T>&);    \
+  template int64_t packed_rows_size<T>(int64_t, int64_t); \
+  template Factor<T> pack_rows(const Factor<T>&, int64_t, int64_t, T*);
+CRESSET_INSTANTIATE(float)
+CRESSET_INSTANTIATE(double)
+CRESSET_INSTANTIATE(uint32_t)
+CRESSET_INSTANTIATE(uint64_t)
 
 }  // namespace cresset

@@ -20,7 +20,8 @@ struct Factor {
   using Pack = void (*)(const void* context, T* panel, int64_t width, int64_t first, int64_t count, int64_t k0, int64_t length);
   Pack pack = nullptr;
   const void* context = nullptr;
-  int64_t first = 0;  // of the lines, when it packs itself
+  int64_t first = 0;    // of the lines, when it packs itself
+  bool packed = false;  // only of a: data holds the panels of all lines, as pack_rows makes them
 
   Factor from(int64_t line) const {
     Factor f = *this;
@@ -31,7 +32,7 @@ struct Factor {
 };
 
 // c = alpha a b + beta start, where a has m lines and b has n. Rows of c and of start are contiguous. start may be c
-// itself; without one, it counts as zero.
+// itself; without one, it counts as zero. row_start has one number for each row of c, added to all of it.
 template <class T>
 struct Product {
   int64_t m = 0, n = 0, k = 0;
@@ -40,11 +41,21 @@ struct Product {
   int64_t c_row = 0;
   const T* start = nullptr;
   int64_t start_row = 0;
+  const T* row_start = nullptr;
   T alpha = 1, beta = 1;
 };
 
 // T is float, double, uint32_t or uint64_t (signed integers wrap the same way). Threads are used where they help.
 template <class T>
 void multiply(const Product<T>& product);
+
+// For who shares the work out himself: the product by tiles on the calling thread, and a factor a packed once for many
+// products.
+template <class T>
+void multiply_here(const Product<T>& product);
+template <class T>
+int64_t packed_rows_size(int64_t m, int64_t k);  // in elements
+template <class T>
+Factor<T> pack_rows(const Factor<T>& a, int64_t m, int64_t k, T* to);
 
 }  // namespace cresset

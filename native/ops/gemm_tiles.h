@@ -32,6 +32,7 @@ struct Tile {
   int64_t c_row;
   const T* start;
   int64_t start_row;
+  const T* row_start;
   T alpha, beta;
 };
 
@@ -74,7 +75,12 @@ struct Kernels {
     const T alpha = t.alpha, beta = t.beta;
     T* c = t.c;
     const T* start = t.start;
-    if (start) {
+    if (t.row_start) {
+#pragma GCC unroll 8
+      for (int i = 0; i < R; ++i)
+#pragma GCC unroll 8
+        for (int j = 0; j < V; ++j) at(c + i * t.c_row + j * kLanes) = alpha * sums[i][j] + t.row_start[i];
+    } else if (start) {
 #pragma GCC unroll 8
       for (int i = 0; i < R; ++i)
 #pragma GCC unroll 8
@@ -112,7 +118,7 @@ struct Kernels {
     u.c = buffer;
     u.c_row = kColumns;
     u.start = nullptr;
-    compute(u);
+    compute(u);  // row_start is added here
     for (int64_t i = 0; i < rows; ++i) {
       T* c = t.c + i * t.c_row;
       const T* sum = buffer + i * kColumns;
@@ -301,7 +307,7 @@ struct Kernels {
     const int64_t lines = row ? p.n : p.m, whole = lines / kLanes * kLanes;
     constexpr int64_t kShortBlockK = 64;  // few pages of y at a time
     for (int64_t pc = 0; pc < p.k; pc += kShortBlockK) {
-      Tile<T> t{std::min(kShortBlockK, p.k - pc), x.data + pc * x.k_step, 0, x.k_step, nullptr, y.k_step, nullptr, 0, nullptr, 0, p.alpha, pc ? T(1) : p.beta};
+      Tile<T> t{std::min(kShortBlockK, p.k - pc), x.data + pc * x.k_step, 0, x.k_step, nullptr, y.k_step, nullptr, 0, nullptr, 0, nullptr, p.alpha, pc ? T(1) : p.beta};
       const T* start = pc ? p.c : p.start;
       int64_t j = 0;
       const auto next = [&](TileFunction compute, int vectors) {
@@ -322,13 +328,20 @@ struct Kernels {
     }
   }
 
+  static void pack_rows(const Factor<T>& a, int64_t m, int64_t k, T* to) {
+    for (int64_t pc = 0; pc < k; pc += kBlockK) {
+      const int64_t kc = std::min(kBlockK, k - pc);
+      for (int64_t i = 0; i < m; i += kRows, to += kRows * kc) pack<kRows>(a, to, i, std::min<int64_t>(kRows, m - i), pc, kc);
+    }
+  }
+
   // ---- a whole product
 
   static void tiles(const Product<T>& p) {
     const int64_t m = p.m, n = p.n, k = p.k;
     const int64_t block_k = std::min(k, kBlockK), block_n = std::min(n, kBlockN), block_m = std::min(m, kBlockM);
     // A factor that is read once, or stays in the cache as it lies, is not worth packing.
-    const bool pack_a = p.a.pack || (n > kColumns && m * block_k > 4096);
+    const bool pack_a = !p.a.packed && (p.a.pack || (n > kColumns && m * block_k > 4096));
     const bool pack_b = p.b.pack || p.b.line_step != 1 || (m > 4 * kRows && n * block_k > 4096);
     const int64_t panels_b = pack_b ? (block_n + kColumns - 1) / kColumns : 1, panels_a = pack_a ? (block_m + kRows - 1) / kRows : 0;
     T *packed_b = nullptr, *packed_a = nullptr;
@@ -336,6 +349,7 @@ struct Kernels {
       packed_b = static_cast<T*>(gemm_scratch(static_cast<size_t>((panels_b * kColumns + panels_a * kRows) * block_k) * sizeof(T)));
       packed_a = packed_b + panels_b * kColumns * block_k;
     }
+    const int64_t whole_rows = (m + kRows - 1) / kRows * kRows;
     Tile<T> t;
     t.alpha = p.alpha;
     t.a_line = p.a.line_step;
@@ -368,8 +382,9 @@ struct Kernels {
               t.c = p.c + (ic + i) * p.c_row + jc + j;
               t.start = pc ? t.c : p.start ? p.start + (ic + i) * p.start_row + jc + j : nullptr;
               t.start_row = pc ? p.c_row : p.start_row;
-              if (pack_a) {
-                t.a = packed_a + i * kc;
+              t.row_start = pc || !p.row_start ? nullptr : p.row_start + ic + i;
+              if (pack_a || p.a.packed) {
+                t.a = pack_a ? packed_a + i * kc : p.a.data + pc * whole_rows + (ic + i) * kc;
                 any_tile<true>(t, rows, columns);
               } else {
                 t.a = p.a.data + (ic + i) * t.a_line + pc * t.a_k;

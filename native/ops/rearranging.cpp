@@ -145,9 +145,9 @@ void run_triangle(Call& c) {
       const char* from = t.bytes() + offset * width;
       std::memset(to, 0, static_cast<size_t>(first * width));
       std::memset(to + last * width, 0, static_cast<size_t>((columns - last) * width));
-      if (step == 1)
+      if (last > first && step == 1)
         std::memcpy(to + first * width, from + first * width, static_cast<size_t>((last - first) * width));
-      else
+      else if (last > first)
         gather(to + first * width, from + first * step * width, Dims{last - first}, Dims{step}, 0, last - first, width);
     }
   });
