@@ -50,13 +50,17 @@ def only_compiled(operator):
 
 
 def needs_compiled_code(value):
-    return any(node.op in primitives.registry and primitives.registry[node.op].number is None for node in generate.nodes(value))
+    return any(
+        node.op in primitives.registry and primitives.registry[node.op].number is None for node in generate.nodes(value)
+    )
 
 
 def has_derivative_for_numbers(operator):
     if not operator.differentiable or "f64" not in operator.types:
         return False
-    return not any(needs_compiled_code(e) for e in (operator.forward("f64"), *operator.backward("f64")) if e is not None)
+    return not any(
+        needs_compiled_code(e) for e in (operator.forward("f64"), *operator.backward("f64")) if e is not None
+    )
 
 
 def is_close(a, b, tolerance=1e-12):
@@ -80,7 +84,9 @@ class TestEveryOperator:
             return
         assert operator.examples, f"{operator.name} has no example"
         for *args, expected in operator.examples:
-            assert is_close(operator(*args), expected), f"{operator.name}{tuple(args)} = {operator(*args)}, not {expected}"
+            assert is_close(operator(*args), expected), (
+                f"{operator.name}{tuple(args)} = {operator(*args)}, not {expected}"
+            )
 
     def test_documentation_is_a_sentence(self, operator):
         assert operator.doc.endswith((".", "...")), operator.doc
@@ -96,12 +102,14 @@ class TestEveryOperator:
             if not math.isfinite(output):
                 continue
             gradients = operator.gradients(1.0, inputs, attributes, output)
-            for place, (kind, gradient) in enumerate(zip(operator.kinds, gradients)):
+            for place, (kind, gradient) in enumerate(zip(operator.kinds, gradients, strict=True)):
                 if kind == "b" or gradient is None:
                     continue
                 slope = finite_difference(operator, inputs, attributes, place)
                 if math.isfinite(slope):
-                    assert is_close(gradient, slope, 2e-5), f"{operator.name}{inputs} by {operator.inputs[place]}: {gradient}, not {slope}"
+                    assert is_close(gradient, slope, 2e-5), (
+                        f"{operator.name}{inputs} by {operator.inputs[place]}: {gradient}, not {slope}"
+                    )
                     checked += 1
         assert checked >= 2, f"{operator.name}: no point to check"
 
@@ -114,7 +122,9 @@ class TestEveryOperator:
             output = operator(*inputs, *attributes)
             expected = operator.gradients(1.5, inputs, attributes, output)
             boxed = [Boxed(value) for value in inputs]
-            for gradient, value in zip(operator.gradients(Boxed(1.5), boxed, attributes, Boxed(output)), expected):
+            for gradient, value in zip(
+                operator.gradients(Boxed(1.5), boxed, attributes, Boxed(output)), expected, strict=True
+            ):
                 assert (gradient is None) == (value is None)
                 assert value is None or is_close(unbox(gradient), value)
 
@@ -129,7 +139,7 @@ class TestEveryOperator:
         for place, uses in enumerate(operator.uses()):
             if not operator.has_gradient()[place]:
                 continue
-            kept = [Boxed(value) if name in uses else None for name, value in zip(operator.inputs, inputs)]
+            kept = [Boxed(value) if name in uses else None for name, value in zip(operator.inputs, inputs, strict=True)]
             gradients = operator.gradients(Boxed(1.5), kept, attributes, Boxed(output) if "output" in uses else None)
             assert is_close(unbox(gradients[place]), expected[place])
 
@@ -151,8 +161,15 @@ SAMPLES = {
 def sample_inputs(operator):
     if operator.name in SAMPLES:
         return SAMPLES[operator.name]
-    values = [(0.37, -0.81, 1.23, 0.58), (-1.46, 0.66, 0.29, 1.71), (0.92, 2.35, -0.57, 0.33), (-0.21, -1.17, 2.05, -0.9)]
-    return [tuple(bool(v > 0) if kind == "b" else v for kind, v in zip(operator.kinds, row)) for row in values]
+    values = [
+        (0.37, -0.81, 1.23, 0.58),
+        (-1.46, 0.66, 0.29, 1.71),
+        (0.92, 2.35, -0.57, 0.33),
+        (-0.21, -1.17, 2.05, -0.9),
+    ]
+    return [
+        tuple(bool(v > 0) if kind == "b" else v for kind, v in zip(operator.kinds, row, strict=False)) for row in values
+    ]
 
 
 def finite_difference(operator, inputs, attributes, place, step=1e-5):
@@ -201,7 +218,23 @@ def _lift(name):
     return method
 
 
-for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "neg", "lt", "le", "gt", "ge", "eq", "ne"):
+for _name in (
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "truediv",
+    "rtruediv",
+    "neg",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "eq",
+    "ne",
+):
     setattr(Boxed, f"__{_name}__", _lift(f"__{_name}__"))
 Boxed.__and__ = lambda self, other: Boxed(self.value and unbox(other))
 Boxed.__or__ = lambda self, other: Boxed(self.value or unbox(other))
@@ -240,7 +273,9 @@ def test_a_shared_part_is_printed_once():
 
 def test_what_does_not_change_in_the_loop_is_printed_before_it():
     x, alpha = expression.variable("x", "f64"), expression.variable("alpha", "f64")
-    before, lines = formulas["cresset.ops.pointwise.printing"].print_body([("y", x * (1 / alpha))], frozenset({"alpha"}))
+    before, lines = formulas["cresset.ops.pointwise.printing"].print_body(
+        [("y", x * (1 / alpha))], frozenset({"alpha"})
+    )
     assert before == ["const double t1 = 1.0 / alpha;"]
     assert lines == ["y = x * t1;"]
 
@@ -301,7 +336,7 @@ def test_signature(name, signature):
 def test_derivative_at_a_kink(name, inputs, gradients):
     operator = pointwise.definitions[name]
     expressions = operator.backward("f64")
-    values = dict(zip(operator.inputs, inputs))
+    values = dict(zip(operator.inputs, inputs, strict=True))
     values.update({a.name: a.default for a in operator.attributes}, grad=1.0, output=operator(*inputs))
     got = [primitives.evaluate(e, values) for e in expressions]
     assert all(map(is_close, got, gradients)), got
@@ -333,7 +368,7 @@ def test_the_table_has_every_operator_once():
 
 
 COMPILER = shutil.which("g++") or shutil.which("c++")
-FLAGS = "-std=c++20 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC".split()
+FLAGS = ["-std=c++20", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fPIC"]
 LEVELS = {
     "baseline": ((), ()),
     "avx2": (("avx2", "fma"), ("-mavx2", "-mfma")),
@@ -378,7 +413,7 @@ def run_loop(library, level, loop, columns, attributes):
     name = f"_ZN7cresset9pointwise{len(level)}{level}{len(loop.name)}{loop.name}EPKPcPKNS_15ScalarAttributeEl"
     kind = {"f32": ctypes.c_float, "f64": ctypes.c_double, "b8": ctypes.c_bool}
     count = len(columns[0])
-    arrays = [(kind[type] * count)(*column) for (_, type), column in zip(loop.reads, columns)]
+    arrays = [(kind[type] * count)(*column) for (_, type), column in zip(loop.reads, columns, strict=True)]
     result = (kind[loop.result_type] * count)()
     pointers = (ctypes.c_void_p * (1 + len(arrays)))(*(ctypes.addressof(a) for a in (result, *arrays)))
     scalars = (ScalarAttribute * 4)()
@@ -392,7 +427,29 @@ def run_loop(library, level, loop, columns, attributes):
     return list(result)
 
 
-SPECIAL_VALUES = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -3.0, INF, -INF, NAN, 1e-40, -1e-40, 1e-10, 88.5, -88.5, -103.0, 104.0, 1e5, -1e30, 3e38]
+SPECIAL_VALUES = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    2.0,
+    -3.0,
+    INF,
+    -INF,
+    NAN,
+    1e-40,
+    -1e-40,
+    1e-10,
+    88.5,
+    -88.5,
+    -103.0,
+    104.0,
+    1e5,
+    -1e30,
+    3e38,
+]
 
 
 def columns_for(loop):
@@ -440,10 +497,12 @@ def test_compiled_loops_agree_with_the_numbers(compiled):
             columns = [column[:count] for column in columns]
             attributes = attribute_values(operator)
             level = list(compiled)[-1] if loop.at_every_level else "baseline"
-            for *args, got in zip(*columns, run_loop(compiled[level], level, loop, columns, attributes)):
+            for *args, got in zip(*columns, run_loop(compiled[level], level, loop, columns, attributes), strict=True):
                 expected = operator(*args, *attributes)
                 if abs(expected) < 1e30 and not math.isnan(got):
-                    assert is_close(got, expected, tolerance[compute] * 4), f"{loop.name}{tuple(args)}: {got}, not {expected}"
+                    assert is_close(got, expected, tolerance[compute] * 4), (
+                        f"{loop.name}{tuple(args)}: {got}, not {expected}"
+                    )
                     checked += 1
     assert checked > 5000
 
@@ -456,7 +515,7 @@ def test_large_angles_are_reduced_without_loss(compiled):
     library = compiled["baseline"]
     loop = generate.Loop(pointwise.definitions["sin"], "f32")
     angles = [round_to("f32", v) for v in (1e5, 1e6, 1.5e6, 1e10, 1e22, 3e38, 710.0)]
-    for angle, got in zip(angles, run_loop(library, "baseline", loop, [angles], ())):
+    for angle, got in zip(angles, run_loop(library, "baseline", loop, [angles], ()), strict=True):
         assert abs(got - math.sin(angle)) < 1e-7
 
 

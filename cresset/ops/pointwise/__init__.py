@@ -3,8 +3,7 @@
 Importing this package needs neither the native module nor the rest of cresset: the build reads the formulas from here.
 """
 
-from . import arithmetic, comparison, exponential, logic, loss, rounding, selection, special, trigonometric
-from . import activation
+from . import activation, arithmetic, comparison, exponential, logic, loss, rounding, selection, special, trigonometric
 from .definition import Pointwise, definitions, pointwise, set_tensor_operator
 from .expression import Expression
 

@@ -80,7 +80,12 @@ def _(x, alpha, scale, input_scale):
     return where(x > 0, scale, exp(x * input_scale) * (alpha * scale * input_scale))
 
 
-@pointwise(result="same", inplace=True, method=False, examples=[(1.0, SELU_SCALE), (-1.0, SELU_ALPHA * SELU_SCALE * math.expm1(-1))])
+@pointwise(
+    result="same",
+    inplace=True,
+    method=False,
+    examples=[(1.0, SELU_SCALE), (-1.0, SELU_ALPHA * SELU_SCALE * math.expm1(-1))],
+)
 def selu(x):
     """elu with the constants that keep mean 0 and variance 1."""
     return elu(x, SELU_ALPHA, SELU_SCALE)
@@ -126,7 +131,9 @@ def _(x):
     return 0.5 * (1 + slope) + 0.5 * x * ((1 - slope * slope) * inner)
 
 
-@pointwise(types="float complex", result="same", method=False, inplace=True, examples=[(0.0, 0.0), (1.0, 0.7310585786300049)])
+@pointwise(
+    types="float complex", result="same", method=False, inplace=True, examples=[(0.0, 0.0), (1.0, 0.7310585786300049)]
+)
 def silu(x):
     """x * sigmoid(x)."""
     return x / (1 + p.exp(-x))

@@ -286,13 +286,15 @@ LARGEST = {"f32": 3.4028234663852886e38, "f64": 1.7976931348623157e308}
 
 @pointwise(types="any", examples=[(float("nan"), 0.0), (float("inf"), 0.0, 5.0, 5.0), (1.5, 1.5)])
 def nan_to_num(x, nan: float = 0.0, posinf: Optional = None, neginf: Optional = None):
-    """x with nan and the infinities replaced; an infinity without a replacement becomes the largest number of its sign."""
+    """x with nan and infinities replaced; without a replacement an infinity becomes the largest number of its sign."""
     return x if is_integral(x.type) else _finite(x, nan, posinf, neginf)
 
 
 @nan_to_num.on("complex")
 def _(x, nan, posinf, neginf):
-    return p.make_complex(_finite(p.real_part(x), nan, posinf, neginf), _finite(p.imaginary_part(x), nan, posinf, neginf))
+    return p.make_complex(
+        _finite(p.real_part(x), nan, posinf, neginf), _finite(p.imaginary_part(x), nan, posinf, neginf)
+    )
 
 
 @nan_to_num.derivative
@@ -329,7 +331,7 @@ def _():
     return 180 / math.pi
 
 
-# Complex numbers in parts. `real_part` and `imaginary_part` copy; the views Tensor.real and Tensor.imag are not formulas.
+# Complex numbers in parts. `real_part` and `imaginary_part` copy; the views Tensor.real and Tensor.imag are elsewhere.
 
 
 @pointwise(types="complex", result="real", method=False, examples=[(3 + 4j, 3.0)])
@@ -365,7 +367,9 @@ def _(grad):
     return conj(grad)
 
 
-@pointwise(types="float complex", result="real", inplace=False, examples=[(1j, math.pi / 2), (-2.0, math.pi), (2.0, 0.0)])
+@pointwise(
+    types="float complex", result="real", inplace=False, examples=[(1j, math.pi / 2), (-2.0, math.pi), (2.0, 0.0)]
+)
 def angle(x):
     """The angle of x in the complex plane: pi for negative real numbers, 0 for the others."""
     return where(p.is_nan(x), x, where(x < 0, math.pi, 0))

@@ -41,19 +41,25 @@ def ge(x, y):
     return x >= y
 
 
-@pointwise(types="any", result="bool", inplace=False, examples=[(float("nan"), True), (float("inf"), False), (3, False)])
+@pointwise(
+    types="any", result="bool", inplace=False, examples=[(float("nan"), True), (float("inf"), False), (3, False)]
+)
 def isnan(x):
     """True where x is not a number; for a complex x, where one of its parts is not."""
     return p.is_nan(p.real_part(x)) | p.is_nan(p.imaginary_part(x))
 
 
-@pointwise(types="any", result="bool", inplace=False, examples=[(float("-inf"), True), (1.0, False), (float("nan"), False)])
+@pointwise(
+    types="any", result="bool", inplace=False, examples=[(float("-inf"), True), (1.0, False), (float("nan"), False)]
+)
 def isinf(x):
     """True where x is infinite; for a complex x, where one of its parts is."""
     return _is_infinite(p.real_part(x)) | _is_infinite(p.imaginary_part(x))
 
 
-@pointwise(types="any", result="bool", inplace=False, examples=[(1.0, True), (float("inf"), False), (float("nan"), False)])
+@pointwise(
+    types="any", result="bool", inplace=False, examples=[(1.0, True), (float("inf"), False), (float("nan"), False)]
+)
 def isfinite(x):
     """True where x is neither infinite nor nan."""
     return _is_finite(p.real_part(x)) & _is_finite(p.imaginary_part(x))

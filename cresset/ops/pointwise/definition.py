@@ -9,12 +9,12 @@
     def _(output):
         return output * (1 - output)
 
-Parameters. Without a default: a tensor input (`x` and `y` are what callers know as `input` and `other`); annotated `bool`: a bool
-input; annotated `Lowest` or `Highest`: an input that may be None and then is the least or greatest value of the type. With a default,
-or annotated `int`, `float`, `Scalar`, or `Flag`: a scalar attribute. An attribute has the type of the computation; `int` and `Flag`
-ones are i64 and b8 always, a `float` one is real.
-Derivatives ask for what they use by name: any input or attribute, `output` for the result, and in `.gradient` also `grad`. What a
-derivative does not read is not kept for backward.
+Parameters. Without a default: a tensor input (`x` and `y` are what callers know as `input` and `other`); annotated
+`bool`: a bool input; annotated `Lowest` or `Highest`: an input that may be None and then is the least or greatest value
+of the type. With a default, or annotated `int`, `float`, `Scalar`, `Optional` or `Flag`: a scalar attribute. It has
+the type of the computation; but `int` and `Flag` ones are i64 and b8 always, `float` and `Optional` ones are real.
+Derivatives ask for what they use by name: any input or attribute, `output` for the result, and in `.gradient` also
+`grad`. What a derivative does not read is not kept for backward.
 """
 
 import inspect
@@ -61,7 +61,9 @@ class Missing:
     def _same(self, *_):
         return self
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _same
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = (
+        _same
+    )
     __neg__ = __invert__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _same
     __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _same
     __hash__ = object.__hash__
@@ -106,7 +108,11 @@ class Attribute:
     """A scalar parameter: its name, its default (inspect's `empty` if it must be given) and its kind."""
 
     def __init__(self, parameter):
-        self.name, self.default, self.keyword_only = parameter.name, parameter.default, parameter.kind is parameter.KEYWORD_ONLY
+        self.name, self.default, self.keyword_only = (
+            parameter.name,
+            parameter.default,
+            parameter.kind is parameter.KEYWORD_ONLY,
+        )
         kinds = {int: "int", float: "float", Flag: "bool", Optional: "float?"}
         self.kind = kinds.get(parameter.annotation, "Scalar")
 
@@ -171,7 +177,7 @@ class Pointwise:
         self._gradient = gradient
 
     def gradient(self, function):
-        """Decorator: the gradient by each tensor input, given `grad`: for functions that are not holomorphic, and special cases."""
+        """Decorator: the gradient by each tensor input, given `grad`: where a derivative times `grad` would not do."""
         self._gradient = lambda grad, values: _as_tuple(_call(function, {**values, "grad": grad}))
 
     # The three ways to call.
@@ -187,13 +193,15 @@ class Pointwise:
         if self.kinds[0] == "b" and isinstance(args[0], bool):  # the condition is known: no tensor has to choose
             return args[1] if args[0] else args[2]
         if _tensor_operator is None:
-            raise TypeError(f"{self.name}: expected expressions or numbers, got {[type(value).__name__ for value in values]}")
+            raise TypeError(
+                f"{self.name}: expected expressions or numbers, got {[type(value).__name__ for value in values]}"
+            )
         return _tensor_operator(self.name)(*args, **attributes)
 
     def expression(self, values):
         """The formula with expressions for its parameters."""
         compute = None
-        for name, kind in zip(self.inputs, self.kinds):
+        for name, kind in zip(self.inputs, self.kinds, strict=True):
             if kind != "b":
                 compute = promote(compute, getattr(values[name], "type", None))
         if compute is None:  # only the condition is symbolic: where(c, 1, 0)
@@ -202,7 +210,10 @@ class Pointwise:
             if self.result != "float" or not is_integral(compute):
                 raise TypeError(f"{self.name}: not defined on {compute}")
             compute = "f64"
-        typed = {name: cast(values[name], compute) if kind != "b" else values[name] for name, kind in zip(self.inputs, self.kinds)}
+        typed = {
+            name: cast(values[name], compute) if kind != "b" else values[name]
+            for name, kind in zip(self.inputs, self.kinds, strict=True)
+        }
         for attribute in self.attributes:
             typed[attribute.name] = values[attribute.name]
         return _call(self._formulas[compute], typed)
@@ -210,27 +221,33 @@ class Pointwise:
     def number(self, values):
         """The formula's value for Python numbers."""
         compute = "b8"
-        for name, kind in zip(self.inputs, self.kinds):
+        for name, kind in zip(self.inputs, self.kinds, strict=True):
             value = values[name]
             if kind != "b" and not isinstance(value, bool):
-                compute = promote(compute, "i64" if isinstance(value, int) else "c128" if isinstance(value, complex) else "f64")
+                compute = promote(
+                    compute, "i64" if isinstance(value, int) else "c128" if isinstance(value, complex) else "f64"
+                )
         if compute not in self._formulas and is_integral(compute):
             compute = "f64"
         types = self.variables(compute)
-        return evaluate(self.forward(compute), {name: convert(value, types[name].type) for name, value in values.items()})
+        return evaluate(
+            self.forward(compute), {name: convert(value, types[name].type) for name, value in values.items()}
+        )
 
     def gradients(self, grad, inputs, attributes=(), output=None):
         """The gradient by each tensor input, from tensors, numbers or expressions; None where there is none.
 
         `inputs` and `output` that were not kept are None; a gradient that would need them comes back as None too.
         """
-        values = dict(zip(self.inputs, (MISSING if value is None else value for value in inputs)))
+        values = dict(zip(self.inputs, (MISSING if value is None else value for value in inputs), strict=True))
         attributes = (math.nan if value is None else value for value in attributes)
-        values.update(zip((attribute.name for attribute in self.attributes), attributes))
+        values.update(zip((attribute.name for attribute in self.attributes), attributes, strict=False))
         values["output"] = MISSING if output is None else output
         gradients = self._gradient(grad, values)
         if not isinstance(grad, (Expression, int, float, complex)):
-            gradients = (grad * g if isinstance(g, (int, float)) else g for g in gradients)  # 0 for tensors, too, is a tensor
+            gradients = (
+                grad * g if isinstance(g, (int, float)) else g for g in gradients
+            )  # 0 for tensors, too, is a tensor
         return tuple(None if isinstance(g, Missing) else g for g in gradients)
 
     # What the code printers read.
@@ -244,7 +261,10 @@ class Pointwise:
 
     def variables(self, compute):
         """The parameters as symbolic values of a computation in `compute`."""
-        values = {name: variable(name, "b8" if kind == "b" else compute) for name, kind in zip(self.inputs, self.kinds)}
+        values = {
+            name: variable(name, "b8" if kind == "b" else compute)
+            for name, kind in zip(self.inputs, self.kinds, strict=True)
+        }
         for attribute in self.attributes:
             values[attribute.name] = variable(attribute.name, attribute.type_in(compute))
         return values
@@ -257,7 +277,9 @@ class Pointwise:
         """The gradients as expressions, one an input, None where there is none; reads `grad` and maybe `output`."""
         grad, output = (variable(name, self.result_type(compute)) for name in ("grad", "output"))
         gradients = self._gradient(grad, {**self.variables(compute), "output": output})
-        assert len(gradients) == len(self.inputs), f"{self.name}: {len(gradients)} gradients for {len(self.inputs)} inputs"
+        assert len(gradients) == len(self.inputs), (
+            f"{self.name}: {len(gradients)} gradients for {len(self.inputs)} inputs"
+        )
         return tuple(None if g is None else cast(g, compute) for g in gradients)
 
     @property
@@ -268,7 +290,7 @@ class Pointwise:
         """For each input, the names of the inputs (and `output`) that its gradient reads, in any compute type."""
         used = [set() for _ in self.inputs]
         for compute in self.backward_types:
-            for names, gradient in zip(used, self.backward(compute)):
+            for names, gradient in zip(used, self.backward(compute), strict=True):
                 if gradient is not None:
                     names.update(leaves(gradient) & {*self.inputs, "output"})
         return [[name for name in (*self.inputs, "output") if name in names] for names in used]
@@ -281,8 +303,10 @@ class Pointwise:
     @property
     def signature(self):
         """As callers see it: "add(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor"."""
-        parts = [f"Tensor{'? ' if kind in 'lh' else ' '}{PUBLIC_NAMES.get(name, name)}{'=None' if kind in 'lh' else ''}"
-                 for name, kind in zip(self.inputs, self.kinds)]
+        parts = [
+            f"Tensor{'? ' if kind in 'lh' else ' '}{PUBLIC_NAMES.get(name, name)}{'=None' if kind in 'lh' else ''}"
+            for name, kind in zip(self.inputs, self.kinds, strict=True)
+        ]
         for attribute in self.attributes:
             if attribute.keyword_only and "*" not in parts:
                 parts.append("*")
@@ -293,9 +317,11 @@ class Pointwise:
     def _bind(self, args, attributes):
         names = self.inputs + [attribute.name for attribute in self.attributes]
         values = {attribute.name: attribute.default for attribute in self.attributes}
-        values.update(zip(names, args))
+        values.update(zip(names, args, strict=False))
         values.update(attributes)
-        missing = dict(zip(self.inputs, ({"l": -math.inf, "h": math.inf}.get(kind) for kind in self.kinds)))
+        missing = dict(
+            zip(self.inputs, ({"l": -math.inf, "h": math.inf}.get(kind) for kind in self.kinds), strict=True)
+        )
         return {name: missing.get(name, math.nan) if values.get(name) is None else values[name] for name in names}
 
 
@@ -304,8 +330,8 @@ def pointwise(formula=None, /, *, types="float", result=None, method=True, inpla
 
     Args:
         types: the kinds of number it is defined on, of bool, integer, float, complex, real, number, any.
-        result: "same" dtype as the promoted inputs, "float" (integers become the default dtype), "bool", or "real" (complex gives its
-            real dtype). By default "same" if there is an integer formula, else "float".
+        result: "same" dtype as the promoted inputs, "float" (integers become the default dtype), "bool", or "real"
+            (complex gives its real dtype). By default "same" if there is an integer formula, else "float".
         method, inplace: has the forms Tensor.name and Tensor.name_ (in place: as method unless said).
         examples: tuples of arguments with the expected result last: documentation and test.
     """

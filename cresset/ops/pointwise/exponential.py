@@ -88,7 +88,9 @@ def _(x):
     return 1 / (x + 1)
 
 
-@pointwise(types="float complex", result="same", inplace=False, examples=[(0.0, 0.0, LN2), (1000.0, 1000.0, 1000.0 + LN2)])
+@pointwise(
+    types="float complex", result="same", inplace=False, examples=[(0.0, 0.0, LN2), (1000.0, 1000.0, 1000.0 + LN2)]
+)
 def logaddexp(x, y):
     """log(exp(x) + exp(y)), without overflow on the way."""
     equal_infinities = (x == y) & (p.absolute(x) == p.INF)

@@ -1,12 +1,12 @@
 """Symbolic values: what a formula becomes when it is called with no numbers at hand.
 
-An Expression is a node of a graph: an operation, its arguments and the type it computes in. Equal expressions are one object, so
-a subexpression that a formula writes twice is computed once. Python numbers take the type of what they meet.
+An Expression is a node of a graph: an operation, its arguments and the type it computes in. Equal expressions are one
+object, so a subexpression that a formula writes twice is computed once. Python numbers take the type of what they meet.
 """
 
 import weakref
 
-# The types a loop computes in, from narrow to wide (Note: the names are those of `Compute` in native/dispatch/pointwise.h).
+# The types a loop computes in, from narrow to wide; the names are those of `Compute` in native/dispatch/pointwise.h.
 TYPES = ("b8", "i64", "u64", "f32", "f64", "c64", "c128")
 REAL_OF = {"c64": "f32", "c128": "f64"}
 COMPLEX_OF = {"f32": "c64", "f64": "c128"}
@@ -83,7 +83,9 @@ class Expression:
     def __pow__(self, exponent):
         """A small whole power as products: x ** 3 is x * x * x."""
         if not (isinstance(exponent, int) and 1 <= exponent <= 8):
-            raise TypeError(f"x ** {exponent!r} in a formula: only whole exponents from 1 to 8; call pow(x, y) for others")
+            raise TypeError(
+                f"x ** {exponent!r} in a formula: only whole exponents from 1 to 8; call pow(x, y) for others"
+            )
         half = self ** (exponent // 2) if exponent > 1 else None
         square = half * half if half is not None else None
         return self if square is None else square * self if exponent % 2 else square
@@ -160,7 +162,7 @@ def as_expression(value):
 
 
 def cast(value, type):
-    """`value` in `type`. A number without a type takes it, and so do the parts of an expression made of such numbers."""
+    """`value` in `type`. A number without a type takes it, and so does an expression made of such numbers."""
     value = as_expression(value)
     if value.type == type:
         return value
@@ -174,7 +176,7 @@ def cast(value, type):
 def common(*values):
     """The values in the type in which they meet.
 
-    A real number or a real expression that meets a complex one stays real: real times complex is cheaper and has no spurious nan.
+    A real value that meets a complex one stays real: real times complex is cheaper and has no spurious nan.
     """
     values = [as_expression(value) for value in values]
     type = None
@@ -185,9 +187,12 @@ def common(*values):
     if type is None:
         return values
     real = REAL_OF.get(type)
-    return [value if value.type in (type, real) and value.type is not None else
-            cast(value, real if real and not _holds_complex_number(value) and not is_complex(value.type) else type)
-            for value in values]
+    return [
+        value
+        if value.type in (type, real) and value.type is not None
+        else cast(value, real if real and not _holds_complex_number(value) and not is_complex(value.type) else type)
+        for value in values
+    ]
 
 
 def _holds_complex_number(value):
@@ -235,7 +240,7 @@ def choose(condition, a, b):
 
 
 def scale(grad, factor):
-    """grad * factor; where the factor is known to be 0 or 1 there is no product, so that 0 * inf does not become nan."""
+    """grad * factor; where the factor is known to be 0 or 1 there is no product, so that 0 * inf is not nan."""
     if not isinstance(factor, Expression):
         factor = literal(factor)
     if factor.op == "literal" and factor.value in (0, 1):

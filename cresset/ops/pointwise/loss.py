@@ -1,4 +1,4 @@
-"""The elementwise part of loss functions, of the values `x` (PyTorch's input) and `target`. A loss is one of these and a reduction."""
+"""The elementwise part of loss functions, of the input `x` and the `target`. A loss is one of these and a reduction."""
 
 from . import primitives as p
 from .arithmetic import abs, sign
@@ -6,7 +6,7 @@ from .definition import Flag, pointwise
 from .exponential import exp, log, log1p, sigmoid, xlogy
 from .selection import clamp_min, where
 
-# Below this x (1 - x) the derivative of the cross entropy grows no further: 1e-12 in single precision, as PyTorch has it.
+# Below this x (1 - x) the derivative of the cross entropy grows no further: PyTorch's 1e-12 in single precision.
 SMALLEST_VARIANCE = 9.999999960041972e-13
 
 
@@ -71,7 +71,9 @@ def binary_cross_entropy_elementwise(x, target):
 
 @binary_cross_entropy_elementwise.derivative
 def _(x, target):
-    return (x - target) / clamp_min(x * (1 - x), SMALLEST_VARIANCE), clamp_min(log1p(-x), -100) - clamp_min(log(x), -100)
+    return (x - target) / clamp_min(x * (1 - x), SMALLEST_VARIANCE), clamp_min(log1p(-x), -100) - clamp_min(
+        log(x), -100
+    )
 
 
 @pointwise(result="same", method=False, examples=[(0.0, 1.0, 0.6931471805599453), (-800.0, 1.0, 800.0)])

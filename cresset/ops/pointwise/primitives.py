@@ -1,14 +1,26 @@
 """The functions that every code printer knows by name: what formulas are built from, beside + - * / and comparisons.
 
-A primitive called with an Expression gives a node; called with numbers it gives the number that IEEE arithmetic gives (log(0) is -inf,
-not an exception). On the CPU a primitive is a function of native/base/vector_math.h or complex_math.h of the same name.
+A primitive called with an Expression gives a node; called with numbers it gives the number that IEEE arithmetic gives
+(log(0) is -inf, not an exception). On the CPU it is the function of that name in native/base/vector_math.h,
+complex_math.h or special_math.h.
 """
 
 import cmath
 import math
 
-from .expression import (REAL_OF, COMPLEX_OF, Expression, as_expression, cast, choose, common, is_complex, is_integral, literal,
-                         promote)
+from .expression import (
+    COMPLEX_OF,
+    REAL_OF,
+    Expression,
+    as_expression,
+    cast,
+    choose,
+    common,
+    is_complex,
+    is_integral,
+    literal,
+    promote,
+)
 
 INF, NAN = math.inf, math.nan
 
@@ -45,8 +57,11 @@ def boolean(type):
     return "b8"
 
 
-def ieee(function, complex_function=None, poles={}):
-    """A function of Python's math module without its exceptions: the value at a pole from `poles`, else nan; overflow is inf."""
+def ieee(function, complex_function=None, poles=None):
+    """A function of the math module without exceptions: at a pole the value in `poles`, else nan; too large is inf."""
+
+    if poles is None:
+        poles = {}
 
     def value(*args):
         if any(isinstance(arg, complex) for arg in args):
@@ -127,7 +142,7 @@ rint = Primitive("rint", _rounding(round), same)
 copysign = Primitive("copysign", math.copysign, same)
 nextafter = Primitive("nextafter", math.nextafter, same)
 signbit = Primitive("signbit", lambda x: math.copysign(1, x) < 0, boolean)
-# Integers: quotient towards zero and its remainder, 0 where the divisor is 0 (the caller has checked); greatest common divisor.
+# Integers: quotient towards zero and its remainder, 0 where the divisor is 0; greatest common divisor.
 quotient = Primitive("quotient", lambda x, y: int(x / y) if y else 0, same)
 modulo = Primitive("modulo", lambda x, y: int(math.fmod(x, y)) if y else 0, same)
 gcd = Primitive("gcd", math.gcd, same)
@@ -171,7 +186,9 @@ def imaginary_part(z):
 
 def conjugate(z):
     if isinstance(z, Expression) and z.op == "div" and z.args[0].op == "literal":
-        return z.args[0] / conjugate(z.args[1])  # conj(1 / z) is 1 / conj(z), and then one division does for grad / conj(z)
+        return z.args[0] / conjugate(
+            z.args[1]
+        )  # conj(1 / z) is 1 / conj(z), and then one division does for grad / conj(z)
     return _conjugate(z) if not isinstance(z, Expression) or is_complex(z.type) else z
 
 
@@ -227,11 +244,12 @@ def convert(value, type):
 
 
 _numbers = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": _divide, "neg": lambda a: -a,
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
+    "div": _divide, "neg": lambda a: -a,
     "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b,
     "and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b,
-    "shl": lambda a, b: a << b if 0 <= b < 64 else 0, "shr": lambda a, b: a >> min(b, 63) if b >= 0 else a >> 63,
+    "shl": lambda a, b: a << b if 0 <= b < 64 else 0, "shr": lambda a, b: a >> (b if 0 <= b < 64 else 63),
 }  # fmt: skip
 
 

@@ -11,8 +11,11 @@ TYPE_NAMES = {"b8": "bool", "i64": "int64_t", "u64": "uint64_t", "f32": "float",
               "c128": "complex128"}  # fmt: skip
 
 # Infix operators with their precedence in C++; a higher number binds tighter.
-INFIX = {"mul": ("*", 9), "div": ("/", 9), "add": ("+", 8), "sub": ("-", 8), "lt": ("<", 6), "le": ("<=", 6), "gt": (">", 6),
-         "ge": (">=", 6), "eq": ("==", 5), "ne": ("!=", 5), "and": ("&", 4), "xor": ("^", 3), "or": ("|", 2)}  # fmt: skip
+INFIX = {
+    "mul": ("*", 9), "div": ("/", 9), "add": ("+", 8), "sub": ("-", 8),
+    "lt": ("<", 6), "le": ("<=", 6), "gt": (">", 6), "ge": (">=", 6), "eq": ("==", 5), "ne": ("!=", 5),
+    "and": ("&", 4), "xor": ("^", 3), "or": ("|", 2),
+}  # fmt: skip
 UNARY, CONDITIONAL, ATOM = 10, 1, 11
 WRAPPING = ("add", "sub", "mul", "neg")  # functions for signed integers, whose overflow C++ leaves undefined
 
@@ -32,11 +35,14 @@ def print_literal(value, type):
     return repr(float(value)) + ("f" if type == "f32" else "")
 
 
-def print_body(results, constant=frozenset(), functions={}):
-    """Statements that compute the expressions `results`, a list of (target text, expression); variables keep their names.
+def print_body(results, constant=frozenset(), functions=None):
+    """Statements that compute `results`, a list of (target text, expression); variables keep their names.
 
-    A primitive is printed as `math::name`, or as `functions` says. Gives two lists of lines: what depends only on the variables named in `constant` (it goes before the loop), and the rest.
+    A primitive is printed as `math::name`, or as `functions` says. Gives two lists of lines: what depends only on the
+    variables named in `constant` (it goes before the loop), and the rest.
     """
+    if functions is None:
+        functions = {}
     uses = {}
 
     def count(node):

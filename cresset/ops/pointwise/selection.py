@@ -1,7 +1,7 @@
 """Choosing one of several values: where, maximum and minimum, clamping.
 
-In maximum, minimum and clamp a nan wins; in fmax and fmin it loses. Where both operands of maximum are equal, each gets half of the
-gradient; a clamped value passes its gradient on at the bounds themselves.
+In maximum, minimum and clamp a nan wins; in fmax and fmin it loses. Where both operands of maximum are equal, each gets
+half of the gradient; a clamped value passes its gradient on at the bounds themselves.
 """
 
 from . import primitives as p
@@ -116,4 +116,8 @@ def clamp(x, min: Lowest, max: Highest):
 
 @clamp.derivative
 def _(x, min, max):
-    return where((x >= min) & (x <= max), 1, 0), where((min < max) & (x < min), 1, 0), where((x > max) | (max < min), 1, 0)
+    return (
+        where((x >= min) & (x <= max), 1, 0),
+        where((min < max) & (x < min), 1, 0),
+        where((x > max) | (max < min), 1, 0),
+    )

@@ -13,6 +13,7 @@ from .definition import pointwise
 from .exponential import exp, log
 from .selection import where
 
+DIGAMMA_SERIES = (1 / 12, 1 / 120, 1 / 252, 1 / 240, 1 / 132, 691 / 32760, 1 / 12)
 TWO_OVER_SQRT_PI, SQRT_HALF = 2 / math.sqrt(math.pi), math.sqrt(0.5)
 
 
@@ -159,9 +160,9 @@ def _digamma(x):
         small = z < 10
         total = total - where(small, 1 / z, 0)
         z = where(small, z + 1, z)
-    inverse = 1 / (z * z)
-    tail = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse * (1 / 132 - inverse
-                      * (691 / 32760 - inverse * (1 / 12)))))))  # fmt: skip
+    inverse, tail = 1 / (z * z), 0
+    for coefficient in reversed(DIGAMMA_SERIES):
+        tail = inverse * (coefficient - tail)
     value = total + p.log(z) - 0.5 / z - tail
     return where(x == 0, p.copysign(p.INF, -x), where(reflected & (fraction == 0), p.NAN, value))
 
