@@ -458,7 +458,7 @@ class ParameterDict(Module):
 
     def get(self, key, default=None):
         """The value under `key`, or `default`."""
-        return self[key] if key in self else default
+        return self[key] if key in self._keys else default
 
     def fromkeys(self, keys, default=None):
         """A ParameterDict with the same value under all `keys`."""

@@ -9,7 +9,6 @@ import cresset
 from ..autograd import Function
 from ..autograd.hooks import RemovableHandle
 
-
 # The hooks that apply to every module, by what they are called for.
 FORWARD_PRE_HOOKS, FORWARD_HOOKS = OrderedDict(), OrderedDict()
 FORWARD_HOOKS_WITH_KWARGS, FORWARD_HOOKS_ALWAYS_CALLED = OrderedDict(), OrderedDict()

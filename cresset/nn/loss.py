@@ -9,6 +9,7 @@ from .containers import ModuleList, Sequential
 from .functional.reduction import resolve
 from .linear import Linear
 from .module import Module
+from .reshaping import PairwiseDistance
 
 
 class _Loss(Module):
@@ -151,6 +152,13 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         for size in self.out_features:
             outputs *= size
         self.linear = Linear(in_features, outputs, bias=bias, device=device, dtype=dtype)
+
+    def extra_repr(self):
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
+            f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
+        )
 
     def forward(self, input, target):
         shape = (self.num_classes, *self.out_features)
@@ -342,7 +350,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         super().__init__(size_average=None, reduce=None, reduction=reduction)
         if margin <= 0:
             raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead")
-        self.distance_function = F.pairwise_distance if distance_function is None else distance_function
+        self.distance_function = PairwiseDistance() if distance_function is None else distance_function
         self.margin, self.swap = margin, swap
 
     def forward(self, anchor, positive, negative):

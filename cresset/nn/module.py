@@ -294,10 +294,10 @@ class Module:
         self.__dict__.update(state)
         # What was pickled by an older version may lack some kinds of hooks.
         for name in (
-            "_forward_pre_hooks _forward_pre_hooks_with_kwargs _forward_hooks_with_kwargs _forward_hooks_always_called "
-            "_state_dict_hooks _state_dict_pre_hooks _load_state_dict_pre_hooks _load_state_dict_post_hooks "
-            "_backward_pre_hooks"
-        ).split():
+            "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
+            "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
+            "_backward_pre_hooks",
+        ):  # fmt: skip
             self.__dict__.setdefault(name, OrderedDict())
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)

@@ -162,12 +162,11 @@ class _InstanceNorm(_NormBase):
     def forward(self, input):
         self._check_input_dim(input)
         channel = input.dim() - self._dims[0] if input.dim() in self._dims else 0
-        if input.size(channel) != self.num_features:
-            if self.affine:
-                raise ValueError(
-                    f"expected input's size at dim={channel} to match num_features ({self.num_features}), "
-                    f"but got: {input.size(channel)}."
-                )
+        if input.size(channel) != self.num_features and self.affine:
+            raise ValueError(
+                f"expected input's size at dim={channel} to match num_features ({self.num_features}), "
+                f"but got: {input.size(channel)}."
+            )
         if channel == 0:
             return self._normalize(input.unsqueeze(0)).squeeze(0)
         return self._normalize(input)
@@ -418,7 +417,16 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """LocalResponseNorm of images, under its older name."""
+    """The older LocalResponseNorm of images, with as many neighbours on each side: (size - 1) // 2."""
 
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
         super().__init__(size, alpha, beta, k)
+
+    def forward(self, input):
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        half, square = (self.size - 1) // 2, input * input
+        total = F.pad(square, (0, 0, 0, 0, half, half)).unfold(1, 2 * half + 1, 1).sum(-1)
+        # PyTorch's sum slides along and never lets go of the first channel.
+        total = total + F.pad(square[:, :1].expand_as(square)[:, half + 1 :], (0, 0, 0, 0, half + 1, 0))
+        return input / (total * (self.alpha / self.size) + self.k) ** self.beta

@@ -106,8 +106,9 @@ class UninitializedTensorMixin:
     """A parameter or buffer without shape, until `materialize` gives it one."""
 
     _allowed = frozenset(
-        "__hash__ size copy_ is_complex is_floating_point half float double char short int long cuda cpu to get_device".split()
-    )
+        ["__hash__", "size", "copy_", "is_complex", "is_floating_point", "half", "float", "double", "char", "short", "int",
+         "long", "cuda", "cpu", "to", "get_device", "__get__", "__set__"]
+    )  # fmt: skip
 
     def materialize(self, shape, device=None, dtype=None):
         """Give it a shape, with values not set yet, and make it an ordinary parameter or buffer."""
@@ -139,8 +140,12 @@ class UninitializedTensorMixin:
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         name = getattr(func, "__name__", "")
-        if name in cls._allowed or name == "__get__" or name == "__set__":
-            return Tensor.__torch_function__(func, types, args, kwargs or {})
+        if name in cls._allowed:
+            before = _native.set_torch_function_enabled(False)
+            try:
+                return func(*args, **(kwargs or {}))
+            finally:
+                _native.set_torch_function_enabled(before)
         raise ValueError(
             f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a `LazyModule` or "
             f"explicitly manipulating `torch.nn.parameter.{cls.__name__}` objects. When using LazyModules "
@@ -172,3 +177,8 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype, self.persistent)
+        return memo[id(self)]

@@ -50,7 +50,7 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
             if given and len({id(new[path]) for path in given}) > 1:
                 raise ValueError(f"functional_call got multiple values for keys {sorted(given)}, which are tied.")
             if given:
-                new.update({path: new[given[0]] for path in paths})
+                new.update(dict.fromkeys(paths, new[given[0]]))
     saved = []
     try:
         for path, tensor in new.items():
