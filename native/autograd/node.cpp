@@ -86,6 +86,11 @@ Tensor SavedTensor::unpack(const Node& owner) const {
     state.grad_fn = RefPtr<Node>(const_cast<Node*>(&owner));
     state.output_index = output_index_;
     t->requires_grad = true;
+    if (tensor_->has_tangent) {
+      state.tangent = state_of(tensor_.get())->tangent;
+      state.tangent_level = state_of(tensor_.get())->tangent_level;
+      t->has_tangent = true;
+    }
     return t;
   }
   return tensor_;

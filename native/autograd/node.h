@@ -94,6 +94,8 @@ class SavedTensor {
   SavedTensor(const Tensor& t, bool is_output, uint32_t output_index = 0);
   Tensor unpack(const Node& owner) const;
   bool defined() const { return tensor_.defined() || packed_; }
+  bool is_output() const { return is_output_; }
+  uint32_t output_index() const { return output_index_; }
   void reset() { tensor_.reset(), packed_.reset(); }
   const Tensor& raw() const { return tensor_; }
   // For `_saved_xxx` attributes and their register_hooks.

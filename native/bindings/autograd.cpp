@@ -333,6 +333,24 @@ PyObject* set_tangent(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
   });
 }
+// What the node of a result keeps of the results: [(tensor, index)]. These are tensors of their own, and need tangents too.
+PyObject* saved_outputs(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    Ref found(require(PyList_New(0)));
+    const auto add = [&](const SavedTensor& s) {
+      if (s.is_output() && s.raw().defined()) PyList_Append(found.get(), Ref(require(Py_BuildValue("NI", wrap(s.raw()), s.output_index()))).get());
+    };
+    const RefPtr<Node> node = grad_fn(unwrap(self));
+    if (auto* n = dynamic_cast<OperatorNode*>(node.get())) {
+      add(n->pointwise_output);
+      for (const OwnedValue& v : n->saved) {
+        add(v.tensor);
+        for (const SavedTensor& s : v.tensors) add(s);
+      }
+    }
+    return found.release();
+  });
+}
 PyObject* get_tangent(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     const AutogradState* s = state_of(impl_of(self));
@@ -395,6 +413,7 @@ PyMethodDef functions[] = {
     {"set_python_hooks", set_python_hooks, METH_VARARGS, nullptr},
     {"set_tangent", set_tangent, METH_VARARGS, nullptr},
     {"get_tangent", get_tangent, METH_O, nullptr},
+    {"saved_outputs", saved_outputs, METH_O, nullptr},
     {"is_grad_enabled", get_mode<&Modes::grad_enabled>, METH_NOARGS, "is_grad_enabled() -> bool\n\nWhether operations are recorded."},
     {"set_grad_mode", set_mode<&Modes::grad_enabled>, METH_O, nullptr},
     {"is_inference_mode_enabled", get_mode<&Modes::inference>, METH_NOARGS, "is_inference_mode_enabled() -> bool"},

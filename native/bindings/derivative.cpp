@@ -153,7 +153,7 @@ void set_derivative(Operator& op, PyObject* function) {
       d->roles += 'G';
     } else if (name == "needs") {
       d->roles += 'n';
-    } else if (name == "output") {
+    } else if (name == "output" && op.signature.index_of(name) < 0) {  // unless an argument is called so
       d->roles += 's';
       d->saves.push_back({S::output, 0});
     } else if (name == "outputs") {

@@ -9,6 +9,7 @@ namespace cresset {
 
 PyTypeObject* operator_type = nullptr;
 thread_local bool torch_function_enabled = true;
+thread_local bool has_function_mode = false;
 
 namespace {
 
@@ -108,8 +109,10 @@ PyObject* ask_torch_function(PyObject* function, const Arguments& a) {
   if (!function_modes.empty()) {
     PyObject* mode = function_modes.back();
     function_modes.pop_back();  // inside, the mode below is the one asked
+    has_function_mode = !function_modes.empty();
     PyObject* result = PyObject_CallMethodObjArgs(mode, torch_function_name(), function, types.get(), args.get(), kwargs.get(), nullptr);
     function_modes.push_back(mode);
+    has_function_mode = true;
     if (!result) raise_python();
     if (result != Py_NotImplemented) return result;
     Py_DECREF(result);
@@ -269,12 +272,14 @@ PyObject* operator_forms(PyObject*, PyObject* name) {
 }
 PyObject* push_function_mode(PyObject*, PyObject* mode) {
   function_modes.push_back(Py_NewRef(mode));
+  has_function_mode = true;
   Py_RETURN_NONE;
 }
 PyObject* pop_function_mode(PyObject*, PyObject*) {
   if (function_modes.empty()) return PyErr_Format(PyExc_RuntimeError, "no function mode is active");
   PyObject* mode = function_modes.back();
   function_modes.pop_back();
+  has_function_mode = !function_modes.empty();
   return mode;
 }
 PyObject* set_torch_function_enabled(PyObject*, PyObject* on) {

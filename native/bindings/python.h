@@ -147,6 +147,7 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value);
 
 // The __torch_function__ protocol and modes (operator_type.cpp).
 extern thread_local bool torch_function_enabled;
+extern thread_local bool has_function_mode;                // somebody watches every call
 bool wants_torch_function(PyObject* o);
 
 }  // namespace cresset

@@ -314,7 +314,7 @@ const Operator* find_op(const char* name) { return Registry::instance().find(nam
 PyObject* binary(const Operator* op, PyObject* object, PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     const bool ta = is_plain_tensor(a), tb = is_plain_tensor(b);
-    if ((ta || tb) && torch_function_enabled) {
+    if ((ta || tb) && !has_function_mode) {
       Call c(*op);
       const auto put = [](PyObject* o, bool plain, Value& v) {
         if (plain) {

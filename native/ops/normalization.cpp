@@ -56,12 +56,12 @@ template <class T, bool kCentred>
 struct NormalizeRows {
   template <class Fma>
   CRESSET_INLINE void run(const T* x, T* y, T* means, T* rstds, const T* weight, const T* bias, int64_t rows, int64_t n, double eps) {
-    const double share = 1 / static_cast<double>(n);
+    const double share = n ? 1 / static_cast<double>(n) : 0;
     for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
       T mean = 0;
       if constexpr (kCentred) mean = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return x[i]; }) * share);
       const double squares = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return (x[i] - mean) * (x[i] - mean); });
-      const T rstd = static_cast<T>(1 / __builtin_sqrt(squares * share + eps));
+      const T rstd = n ? static_cast<T>(1 / __builtin_sqrt(squares * share + eps)) : static_cast<T>(NAN);
       if constexpr (kCentred) means[r] = mean;
       rstds[r] = rstd;
       if (weight) {

@@ -147,7 +147,7 @@ template <Form kForm>
 void infer_sum(Call& c) {
   const Tensor t = c.tensor(0);
   const auto a = arguments_of<kForm>(c, t);
-  promise_reduced(c, t, a.reduced, a.keepdim, c.dtype_or(a.dtype_at, sum_dtype(t.dtype())));
+  promise_reduced(c, t, a.reduced, a.keepdim, dtype_wanted(c, a.dtype_at, sum_dtype(t.dtype())));
 }
 template <Form kForm>
 void run_sum(Call& c) {
@@ -170,7 +170,7 @@ template <Form kForm>
 void infer_mean(Call& c) {
   const Tensor t = c.tensor(0);
   const auto a = arguments_of<kForm>(c, t);
-  const Dtype dtype = c.dtype_or(a.dtype_at, t.dtype());
+  const Dtype dtype = dtype_wanted(c, a.dtype_at, t.dtype());
   check(is_differentiable(dtype), "mean(): could not infer output dtype. ", c.has(a.dtype_at) ? "Optional" : "Input",
         " dtype must be either a floating point or complex dtype. Got: ", legacy_name(dtype));
   promise_reduced(c, t, a.reduced, a.keepdim, dtype);
@@ -201,6 +201,8 @@ void infer_amax(Call& c) {
   const uint64_t reduced = dims_at(c, 1, t);
   if (c.integers(1).empty()) check_has_any(who, t);
   check_has_elements(who, t, reduced);
+  check(!c.target || c.target->dtype() == t.dtype(), "Expected the dtype for input and out to match, but got ", legacy_name(t.dtype()), " for input's dtype and ",
+        legacy_name(c.target ? c.target->dtype() : t.dtype()), " for out's dtype.");
   promise_reduced(c, t, reduced, c.boolean(2), t.dtype());
 }
 template <bool kLargest>

@@ -141,6 +141,11 @@ inline AlongDim along(const Tensor& t, int64_t dim) {
 
 inline const char* legacy_name(Dtype d) { return facts(d).legacy; }
 
+// The dtype asked for: by the argument, else by out=, else `otherwise`.
+inline Dtype dtype_wanted(const Call& c, int i, Dtype otherwise) {
+  return c.has(i) ? c.args[i].dtype_ : c.given_out && c.target ? c.target->dtype() : otherwise;
+}
+
 // What sums of a dtype are computed in: float for the halves, int64 for all integers and bool.
 template <class F>
 void visit_sum(Dtype d, const char* who, F&& f) {

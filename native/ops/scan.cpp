@@ -108,7 +108,11 @@ void infer_cumulative(Call& c) {
   const Tensor t = c.tensor(0);
   wrap_dim(c.integer(1), t.dim());
   // The in-place form keeps its tensor's dtype.
-  c.promise(t.sizes(), c.dtype_or(2, c.op.inplace ? t.dtype() : is_differentiable(t.dtype()) ? t.dtype() : Dtype::i64), t.device());
+  check(!c.op.inplace || !c.has(2) || c.dtype_or(2, t.dtype()) == t.dtype(), "Bad in-place call: input tensor dtype ", name_of(t.dtype()), " and output tensor dtype ",
+        name_of(c.dtype_or(2, t.dtype())), " should match");
+  const Dtype dtype = dtype_wanted(c, 2, c.op.inplace || is_differentiable(t.dtype()) ? t.dtype() : Dtype::i64);
+  check_implemented(dtype != Dtype::b8, '"', c.op.functional ? c.op.functional->name() : c.op.name(), "_out_cpu\" not implemented for 'Bool'");
+  c.promise(t.sizes(), dtype, t.device());
 }
 template <template <class> class Op>
 void run_cumulative(Call& c) {

@@ -85,7 +85,13 @@ struct FreeLists {
 };
 thread_local bool free_lists_alive = true;
 thread_local FreeLists free_lists;
+#ifdef __SANITIZE_ADDRESS__
+constexpr uint32_t kCellsKept = 0;  // every block comes from malloc, so that the sanitizer sees its bounds and its end
+constexpr bool kCaches = false;
+#else
 constexpr uint32_t kCellsKept = 4096;
+constexpr bool kCaches = true;
+#endif
 
 FreeLists::~FreeLists() {
   free_lists_alive = false;
@@ -104,7 +110,7 @@ void* allocate_cell(size_t bytes) {
       return cell;
     }
   }
-  void* p = std::aligned_alloc(kStep, std::max<size_t>(k, 1) * kStep);
+  void* p = kCaches ? std::aligned_alloc(kStep, std::max<size_t>(k, 1) * kStep) : std::malloc(std::max<size_t>(bytes, 1));
   if (!p) fail(ErrorKind::out_of_memory, "out of memory: could not allocate ", bytes, " bytes");
   return p;
 }
@@ -121,15 +127,16 @@ void* allocate_host(size_t bytes) {
   const size_t size = class_size(bytes);
   void* p = cache().take(size);
   if (!p) {
+    if (!kCaches) p = std::malloc(bytes);
     const size_t alignment = size >= 2 * kHugePage ? kHugePage : kStep;
     const size_t rounded = (size + alignment - 1) / alignment * alignment;
-    if (bytes <= (size_t{1} << 47)) p = std::aligned_alloc(alignment, rounded);
+    if (!p && bytes <= (size_t{1} << 47)) p = std::aligned_alloc(alignment, rounded);
     if (!p && bytes <= (size_t{1} << 47)) {
       empty_host_cache();
       p = std::aligned_alloc(alignment, rounded);
     }
     if (!p) fail(ErrorKind::out_of_memory, "DefaultCPUAllocator: can't allocate memory: you tried to allocate ", bytes, " bytes");
-    if (alignment == kHugePage) madvise(p, rounded, MADV_HUGEPAGE);
+    if (kCaches && alignment == kHugePage) madvise(p, rounded, MADV_HUGEPAGE);
   }
   const int64_t now = cache().in_use += static_cast<int64_t>(size);
   if (now > cache().peak) cache().peak = now;
@@ -140,7 +147,7 @@ void free_host(void* p, size_t bytes) {
   if (bytes <= kSmall) return free_cell(p, bytes);
   const size_t size = class_size(bytes);
   cache().in_use -= static_cast<int64_t>(size);
-  if (cache().cached + static_cast<int64_t>(size) > kCacheLimit) return std::free(p);
+  if (!kCaches || cache().cached + static_cast<int64_t>(size) > kCacheLimit) return std::free(p);
   cache().put(p, size);
 }
 
