@@ -52,7 +52,7 @@ def __iter__(self):
 def __contains__(self, element):
     if isinstance(element, (Tensor, int, float, complex)):
         return bool((element == self).any())
-    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}.")
 
 
 def __reversed__(self):
@@ -185,8 +185,8 @@ def __deepcopy__(self, memo):
             new = self.detach().clone()
         else:
             _native.set_storage(new, storage._bytes, self.storage_offset(), tuple(self.shape), self.stride())
-        if type(self) is not Tensor:
-            new = _native.make_subclass(type(self), new)
+        if self.__class__ is not Tensor:
+            new = _native.make_subclass(self.__class__, new)
         new.requires_grad_(self.requires_grad)
         if self.grad is not None:
             new.grad = copy.deepcopy(self.grad, memo)
@@ -229,9 +229,9 @@ def __reduce_ex__(self, protocol):
     if self.requires_grad and not self.is_leaf:
         raise RuntimeError("a tensor that is the result of a recorded operation cannot be pickled; detach() it first")
     if self.device.type == "meta":
-        return rebuild_meta_tensor, (type(self), self.dtype, tuple(self.shape), self.stride(), self.requires_grad)
+        return rebuild_meta_tensor, (self.__class__, self.dtype, tuple(self.shape), self.stride(), self.requires_grad)
     state = {k: v for k, v in self.__dict__.items() if k != "_post_accumulate_hooks"}
-    return rebuild_tensor, (type(self), self.untyped_storage(), self.dtype, self.storage_offset(), tuple(self.shape), self.stride(), self.requires_grad, state)
+    return rebuild_tensor, (self.__class__, self.untyped_storage(), self.dtype, self.storage_offset(), tuple(self.shape), self.stride(), self.requires_grad, state)
 
 
 def untyped_storage(self):
