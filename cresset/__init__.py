@@ -9,7 +9,7 @@ except ImportError as _error:
     raise ImportError(f"cresset: the native module is not built ({_error}). If this is the source tree, install it first: pip install .") from _error
 
 from ._native import (  # noqa: F401
-    Generator, Size, Tensor, can_cast, default_generator, device, dtype, get_default_dtype, get_num_threads, is_grad_enabled, is_inference_mode_enabled, layout, memory_format,
+    Generator, Size, Tensor, can_cast, default_generator, device, dtype, get_default_dtype, get_num_threads, is_anomaly_check_nan_enabled, is_anomaly_enabled, is_grad_enabled, is_inference_mode_enabled, layout, memory_format,
     promote_types, result_type, set_default_dtype, set_num_threads,
 )  # fmt: skip
 

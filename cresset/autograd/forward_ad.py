@@ -182,6 +182,10 @@ def propagate(name, overload, arguments, outputs, before=None):
             write_tangent(output, tangent)
         else:
             set_tangent(output, tangent)
+    for output in outputs[:1]:  # a node's outputs have one node
+        for kept, place in _native.saved_outputs(output) if output.requires_grad else ():
+            if (tangent := tangent_of(outputs[place])) is not None:
+                set_tangent(kept, tangent)
 
 
 def push(name, overload, arguments, outputs, tangents, target, before):

@@ -246,10 +246,10 @@ class Function(metaclass=FunctionMeta):
     def apply(cls, *args, **kwargs):
         """Run forward on the arguments and record the call."""
         split = cls.setup_context is not Function.setup_context
-        if kwargs:
-            if not split:
-                raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
-            args = bound(cls.forward, args, kwargs)
+        if split:
+            args = bound(cls, args, kwargs)
+        elif kwargs:
+            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
         ctx = cls._backward_cls()
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         ctx.needs_input_grad = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
@@ -257,12 +257,11 @@ class Function(metaclass=FunctionMeta):
         tangents = forward_ad.tangents_of(args) if forward_ad.current_level() >= 0 else None
         before = _native.set_grad_mode(False)
         try:
-            with forward_ad.paused(tensors if tangents else ()):
-                if split:
-                    result = cls.forward(*args)
-                    cls.setup_context(ctx, args, result)
-                else:
-                    result = cls.forward(ctx, *args)
+            if tangents:
+                with forward_ad.paused(tensors):
+                    result = cls._run_forward(ctx, args, split)
+            else:
+                result = cls._run_forward(ctx, args, split)
         finally:
             _native.set_grad_mode(before)
         outputs = result if isinstance(result, tuple) else (result,)
@@ -270,6 +269,14 @@ class Function(metaclass=FunctionMeta):
         if tangents:
             cls._push_tangents(ctx, tangents, outputs)
         return outputs if isinstance(result, tuple) else outputs[0]
+
+    @classmethod
+    def _run_forward(cls, ctx, args, split):
+        if not split:
+            return cls.forward(ctx, *args)
+        result = cls.forward(*args)
+        cls.setup_context(ctx, args, result)
+        return result
 
     @classmethod
     def _attach(cls, ctx, args, tensors, outputs, recorded):
@@ -342,9 +349,12 @@ def is_differentiable(tensor):
     return tensor.is_floating_point() or tensor.is_complex()
 
 
-def bound(forward, args, kwargs):
+def bound(function, args, kwargs):
     """All arguments of forward by position, defaults filled in."""
-    arguments = inspect.signature(forward).bind(*args, **kwargs)
+    signature = vars(function).get("_signature")
+    if signature is None:
+        signature = function._signature = inspect.signature(function.forward)
+    arguments = signature.bind(*args, **kwargs)
     arguments.apply_defaults()
     return arguments.args
 

@@ -1,6 +1,16 @@
 """Variable, PyTorch's older name for Tensor."""
 
+from cresset import _native
 from cresset._native import Tensor
+
+
+class ExecutionEngine:
+    """What distributed training asks of the engine while it runs."""
+
+    @staticmethod
+    def queue_callback(callback):
+        """Call `callback()` at the end of the backward that is running."""
+        _native.after_backward(callback)
 
 
 class VariableMeta(type):
@@ -14,6 +24,8 @@ class Variable(metaclass=VariableMeta):
     >>> isinstance(cresset.ones(1), cresset.autograd.Variable)
     True
     """
+
+    _execution_engine = ExecutionEngine()
 
     def __new__(cls, data, requires_grad=False, volatile=None):
         if not isinstance(data, Tensor):

@@ -9,10 +9,9 @@ as soon as the last one is there. Each value is handed out once; if backward com
 import contextlib
 import warnings
 
-from cresset._native import Tensor
-
 import cresset
 from cresset import _native
+from cresset._native import Tensor
 from cresset.autograd.function import Function
 from cresset.autograd.graph import saved_tensors_hooks
 
@@ -208,7 +207,7 @@ class Part:
         self.others = [None if isinstance(arg, Tensor) else arg for arg in args]
         self.places = places
         marker = cresset.empty((), requires_grad=True)
-        self.inputs = KeepInputs.apply(marker, *(args[i] for i in places)).grad_fn
+        self.inputs = KeepInputs.apply(marker, *(args[i] for i in places))
 
     def pack(self, tensor):
         self.described.append(self.describe(tensor))
@@ -221,7 +220,7 @@ class Part:
 
     def arguments(self):
         args = list(self.others)
-        for place, tensor in zip(self.places, self.inputs.saved_tensors, strict=True):
+        for place, tensor in zip(self.places, self.inputs.grad_fn.saved_tensors, strict=True):
             args[place] = tensor
         return args
 
@@ -383,9 +382,8 @@ def get_device_states(*args):
 
 def set_device_states(devices, states, *, device_type=None):
     """Give the devices back the states that get_device_states found."""
-    module = getattr(cresset, device_type or DefaultDeviceType.get_device_type())
     for device, state in zip(devices, states, strict=True):
-        module.set_rng_state(state, device)
+        getattr(cresset, device_type or DefaultDeviceType.get_device_type()).set_rng_state(state, device)
 
 
 # ---- use_reentrant=True

@@ -1,6 +1,7 @@
 """Hooks on tensors, on nodes, on several gradients, and their handles."""
 
 import pickle
+import threading
 from collections import OrderedDict
 
 import pytest
@@ -100,6 +101,46 @@ def test_any_of_several_gradients():
     assert seen == [2]
     with pytest.raises(ValueError, match="'all', 'any'"):
         register_multi_grad_hook([a], print, mode="some")
+
+
+def test_the_node_of_a_leaf_has_hooks():
+    x, seen = leaf(1.0), []
+    node = x.expand_as(x).grad_fn.next_functions[0][0]
+    node.register_prehook(lambda grads: seen.append(("before", grads[0].item(), x.grad)))
+    node.register_hook(lambda into, out: seen.append(("after", out[0].item(), x.grad.item())))
+    (x * 3).backward()
+    assert seen == [("before", 3, None), ("after", 3, 3)]
+
+
+def test_a_step_at_the_end_of_backward():
+    x, seen = leaf(1.0), []
+    x.register_hook(
+        lambda g: cresset.autograd.Variable._execution_engine.queue_callback(lambda: seen.append(x.grad.item()))
+    )
+    (x * 3).backward()
+    assert seen == [3]
+    with pytest.raises(RuntimeError, match="only be installed during backward"):
+        cresset.autograd.Variable._execution_engine.queue_callback(print)
+
+
+def test_threads_have_their_own_backward():
+    x = cresset.ones(1000, requires_grad=True)
+
+    def run(results):
+        for k in range(50):
+            y = x * k
+            seen = []
+            y.register_hook(lambda g: seen.append(cresset._native.current_backward()))  # noqa: B023
+            (g,) = cresset.autograd.grad(y.sum(), x)
+            results.append((g[0].item() == k, seen[0] >= 0))
+
+    results = []
+    threads = [threading.Thread(target=run, args=(results,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [(True, True)] * 200 and cresset._native.current_backward() == -1
 
 
 @pytest.mark.parametrize(
