@@ -469,16 +469,15 @@ CRESSET_INLINE double atan2(double y, double x) { return ::atan2(y, x); }
 // ---- hyperbolic functions ----
 
 CRESSET_INLINE float tanh(float x) {
-  const float size = abs(x);
-  const float z = x * x;
-  const float near =
-      x + x * z * polynomial(z, -0.333332812f, 0.133314205f, -0.0537378093f, 0.0206325809f, -0.00569742051f);
+  const float size = abs(x), z = x * x;
+  const float slope = polynomial(z, -0.333332812f, 0.133314205f, -0.0537378093f, 0.0206325809f, -0.00569742051f);
+  const float near = size + size * (z * slope);
   // 1 - 2 / (exp(2 |x|) + 1); beyond 10 it is 1. No scaling in two steps is needed here.
   const float clamped = size > 10.0f ? 10.0f : size;
   const auto [n, r] = reduce_by_ln2(2.0f * clamped);
   const float e = (1.0f + (r + r * r * exp_tail(r))) * power_of_two(n);
-  const float far = copysign(1.0f - 2.0f / (e + 1.0f), x);
-  return size < 0.625f ? copysign(near, x) : far;
+  const float far = 1.0f - 2.0f / (e + 1.0f);
+  return copysign(size < 0.625f ? near : far, x);
 }
 // q = h / (1 + h) with h = expm1(2 |x|) / 2, which for small x is h - h q: a small correction has small errors.
 CRESSET_INLINE double tanh(double x) {
