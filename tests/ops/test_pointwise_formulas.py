@@ -535,3 +535,22 @@ def test_functions_that_only_compiled_code_has(compiled, name, args, expected):
     loop = generate.Loop(operator, "f64")
     (got,) = run_loop(compiled["baseline"], "baseline", loop, [[v] for v in args], attribute_values(operator))
     assert is_close(got, expected, 1e-8), got
+
+
+# ---- the page that shows how to add one
+
+
+def test_the_page_on_adding_an_operation_shows_one_that_works():
+    page = (ROOT / "docs" / "adding_an_op.md").read_text(encoding="utf-8")
+    code, printed = (page.split(f"```{language}\n")[1].split("```")[0] for language in ("python", "cpp"))
+    names = {"pointwise": pointwise.pointwise, "sqrt": pointwise.definitions["sqrt"], "__name__": "formulas.activation"}
+    try:
+        exec(code, names)
+        operator = names["squareplus"]
+        for *args, expected in operator.examples:
+            assert operator(*args) == expected
+        (slope,) = operator.gradients(1.0, (0.7,), (4.0,), None)
+        assert is_close(slope, finite_difference(operator, (0.7,), (4.0,), 0), 1e-8)
+        assert generate.Loop(operator, "f32").text() == printed.split("\n", 1)[1]
+    finally:
+        del pointwise.definitions["squareplus"]
