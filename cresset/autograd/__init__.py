@@ -1,10 +1,11 @@
 """Differentiation: running recorded operations backward (and forward), and looking into what was recorded."""
 
+import importlib
 import os
 
 from cresset import _native
 
-from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph, variable
+from . import anomaly_mode, function, grad_mode, graph, variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .engine import backward, grad, register_hook, register_post_accumulate_grad_hook, retain_grad, tensor_backward
 from .function import Function
@@ -44,7 +45,25 @@ __all__ = [
 
 # What the core calls, and the folder whose frames are not the user's when it tells where something happened.
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_native.set_python_hooks(anomaly_mode.note, anomaly_mode.explain, forward_ad.propagate, PACKAGE)
+
+
+def _propagate(*call):
+    from .forward_ad import propagate
+
+    propagate(*call)
+
+
+_native.set_python_hooks(anomaly_mode.note, anomaly_mode.explain, _propagate, PACKAGE)
+
+# Loaded when first asked for.
+_LATER = ("forward_ad", "functional")
+
+
+def __getattr__(name):
+    if name in _LATER:
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 _native.Tensor.backward = tensor_backward
 _native.Tensor.register_hook = register_hook

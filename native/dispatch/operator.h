@@ -28,10 +28,10 @@ class Call {
   // ---- reading arguments
   Tensor tensor(int i) const { return Tensor(args[i].tensor_); }
   bool has(int i) const { return !args[i].is_none(); }
-  Scalar scalar(int i) const { return args[i].scalar_; }
-  int64_t integer(int i) const { return args[i].scalar_.integer; }
-  double real(int i) const { return args[i].scalar_.real; }
-  bool boolean(int i) const { return args[i].scalar_.integer != 0; }
+  Scalar scalar(int i) const { return has(i) ? args[i].scalar_ : Scalar(); }  // None reads as zero
+  int64_t integer(int i) const { return has(i) ? args[i].scalar_.integer : 0; }
+  double real(int i) const { return has(i) ? args[i].scalar_.real : 0; }
+  bool boolean(int i) const { return has(i) && args[i].scalar_.integer != 0; }
   DimsView integers(int i) const { return {args[i].integers_, static_cast<size_t>(args[i].count)}; }
   std::span<const double> reals(int i) const { return {args[i].reals_, static_cast<size_t>(args[i].count)}; }
   std::span<const Tensor> tensors(int i) const { return {args[i].tensors_, static_cast<size_t>(args[i].count)}; }

@@ -26,12 +26,12 @@ struct Value {
     const double* reals_;
     const char* text_;
     const Tensor* tensors_;              // undefined tensors stand for None
+    Scalar scalar_;
   };
   int64_t count = 0;  // of a list or text
-  Scalar scalar_;
 
   Value() : tensor_(nullptr) {}
-  Value(Scalar s) : kind(Kind::scalar), tensor_(nullptr), scalar_(s) {}
+  Value(Scalar s) : kind(Kind::scalar), scalar_(s) {}
   Value(const Tensor& t) : kind(t.defined() ? Kind::tensor : Kind::none), tensor_(t.get()) {}
   Value(DimsView v) : kind(Kind::integers), integers_(v.data()), count(static_cast<int64_t>(v.size())) {}
   Value(Dtype d) : kind(Kind::dtype), dtype_(d) {}
