@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import types
 from pathlib import Path
@@ -104,3 +105,14 @@ def made_up():
     module = types.ModuleType("made_up")
     exec("count = 1\ndef twice(x): return 2 * x\nclass Box:\n    def open(self): pass", vars(module))
     return module
+
+
+def test_the_stubs_are_those_the_registry_gives():
+    """`python tools/make_stubs.py` writes them anew."""
+    path = Path(__file__).parents[2] / "tools" / "make_stubs.py"
+    spec = importlib.util.spec_from_file_location("make_stubs", path)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    folder = Path(importlib.import_module("cresset").__file__).parent
+    assert (folder / "_native.pyi").read_text() == tool.native_stub()
+    assert (folder / "__init__.pyi").read_text() == tool.package_stub()
