@@ -54,7 +54,7 @@ def _(grad, x, y):
     return grad / conj(y), -grad * conj(x / y / y)
 
 
-@pointwise(types="real", method=False, examples=[(7.0, 2.0, 3.0), (-7, 2, -4), (7.0, -2.0, -4.0)])
+@pointwise(types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -4), (7.0, -2.0, -4.0)])
 def div_floor(x, y):
     """x / y rounded down, such that x = y * div_floor(x, y) + remainder(x, y)."""
     rest = p.fmod(x, y)
@@ -73,7 +73,7 @@ def _(x, y):
     return where((p.modulo(x, y) != 0) & ((x < 0) != (y < 0)), whole - 1, whole)
 
 
-@pointwise(types="real", method=False, examples=[(7.0, 2.0, 3.0), (-7, 2, -3)])
+@pointwise(types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -3)])
 def div_trunc(x, y):
     """x / y rounded towards zero."""
     return p.trunc(x / y)
