@@ -1,7 +1,7 @@
 """New tensors: documentation of the operators that make them, and functions made of those.
 
-Where nothing else is said, `dtype` is the default dtype and `device` the default device; `requires_grad=True` makes a leaf that wants a gradient;
-`out=` takes the result.
+Where nothing else is said, `dtype` is the default dtype and `device` the default device; `requires_grad=True` makes a
+leaf that wants a gradient; `out=` takes the result.
 """
 
 import cresset
@@ -32,7 +32,7 @@ operator("ones", """A tensor of ones.
     >>> cresset.ones(3, dtype=cresset.int64)
     tensor([1, 1, 1])
     """)  # fmt: skip
-operator("full", """A tensor filled with `fill_value`, whose kind (bool, int, float, complex) decides the dtype if none is given.
+operator("full", """A tensor filled with `fill_value`, whose kind decides the dtype if none is given.
 
     >>> cresset.full((2, 2), 7)
     tensor([[7, 7],
@@ -64,7 +64,10 @@ operator("full_like", f"""`fill_value` in the shape of `input`. {_LIKE}
 
 _NEW = "The dtype and device are those of this tensor unless given otherwise."
 operator("new_empty", f"""A tensor of the given size whose elements are whatever the memory held. {_NEW}""")
-operator("new_empty_strided", f"""A tensor of the given size and strides whose elements are whatever the memory held. {_NEW}""")
+operator(
+    "new_empty_strided",
+    f"""A tensor of the given size and strides whose elements are whatever the memory held. {_NEW}""",
+)
 operator("new_zeros", f"""A tensor of zeros. {_NEW}
 
     >>> cresset.tensor([1, 2]).new_zeros(3)
@@ -114,14 +117,19 @@ def _(grad):
 
 # ---------------------------------------------------------------- ranges
 
-operator("arange", """The numbers from `start` (0) up to but without `end`, `step` (1) apart. All integers give int64, otherwise the default dtype.
+operator("arange", """The numbers from `start` (0) up to but without `end`, `step` (1) apart.
+
+    The dtype is int64 if all three are integers, otherwise the default dtype.
 
     >>> cresset.arange(4)
     tensor([0, 1, 2, 3])
     >>> cresset.arange(1, 2, 0.5)
     tensor([1.0000, 1.5000])
     """)  # fmt: skip
-operator("range", """The numbers from `start` to `end`, both included, `step` apart; `arange` is what Python programs expect.""")
+operator(
+    "range",
+    """The numbers from `start` to `end`, both included, `step` apart; `arange` is what Python programs expect.""",
+)
 operator("linspace", """`steps` numbers in equal distances from `start` to `end`, both included.
 
     >>> cresset.linspace(0, 1, 5)
@@ -142,13 +150,13 @@ operator("eye", """Ones on the diagonal of a matrix with `n` rows and `m` (or `n
     tensor([[1., 0.],
             [0., 1.]])
     """)  # fmt: skip
-operator("tril_indices", """The row and column indices of the elements on and below a diagonal of a `row` × `col` matrix.
+operator("tril_indices", """The row and column indices of what is on and below a diagonal of a `row` × `col` matrix.
 
     >>> cresset.tril_indices(2, 2)
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """)  # fmt: skip
-operator("triu_indices", """The row and column indices of the elements on and above a diagonal of a `row` × `col` matrix.
+operator("triu_indices", """The row and column indices of what is on and above a diagonal of a `row` × `col` matrix.
 
     >>> cresset.triu_indices(2, 2)
     tensor([[0, 0, 1],

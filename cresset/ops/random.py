@@ -29,17 +29,19 @@ operator("randint", """Random integers from `low` (0) up to but without `high`; 
     >>> cresset.randint(10, (4,))
     tensor([4, 9, 3, 0])
     """)  # fmt: skip
-operator("randint_like", """Random integers from `low` (0) up to but without `high`, in the shape and dtype of `input`.""")
+operator(
+    "randint_like", """Random integers from `low` (0) up to but without `high`, in the shape and dtype of `input`."""
+)
 operator("randperm", """The numbers 0 to n - 1 in random order; int64 if no dtype is given.
 
     >>> _ = cresset.manual_seed(0)
     >>> cresset.randperm(4)
-    tensor([2, 0, 1, 3])
+    tensor([0, 1, 3, 2])
     """)  # fmt: skip
 
 # ---------------------------------------------------------------- samples that have parameters
 
-operator("normal", """Normal random numbers of the given mean and standard deviation: numbers with a size, or tensors that broadcast.
+operator("normal", """Normal random numbers; mean and standard deviation are tensors that broadcast, or numbers.
 
     >>> cresset.normal(10.0, 0.0, (2,))
     tensor([10., 10.])
@@ -90,7 +92,7 @@ def _(grad, count_info, prob_info):
     yield lambda: grad.new_zeros(prob_info.shape)
 
 
-operator("multinomial", """Indices drawn from each row of weights, which need not add up to one; without replacement unless asked for.
+operator("multinomial", """Indices drawn from each row of weights, which need not add up to one.
 
     >>> cresset.multinomial(cresset.tensor([0.0, 1.0, 0.0]), 1)
     tensor([1])
@@ -114,20 +116,22 @@ def _(grad, input, output):
     yield gradient
 
 
-operator("_dirichlet_grad", """How a component `x` of a Dirichlet sample moves with its concentration, divided by 1 - x.""")
+operator(
+    "_dirichlet_grad", """How a component `x` of a Dirichlet sample moves with its concentration, divided by 1 - x."""
+)
 
 # ---------------------------------------------------------------- in place
 
 _FILLS = {
     "uniform_": "Fill with uniform random numbers between `from` and `to`, in place.",
     "normal_": "Fill with normal random numbers of the given mean and standard deviation, in place.",
-    "log_normal_": "Fill with numbers whose logarithms are normal with the given mean and standard deviation, in place.",
+    "log_normal_": "Fill with numbers whose logarithms have the given mean and standard deviation, in place.",
     "cauchy_": "Fill with random numbers from the Cauchy distribution of the given median and half-width, in place.",
     "exponential_": "Fill with waiting times of the rate `lambd`, in place.",
     "geometric_": "Fill with numbers of trials up to the first success of probability `p`, in place.",
     "bernoulli_.number": "Fill with ones of probability `p`, a number or a tensor, and zeros, in place.",
     "bernoulli_.tensor": None,
-    "random_": "Fill with random integers, in place: from `from` (0) up to but without `to`, or all that the dtype holds exactly.",
+    "random_": "Fill with random integers from `from` (0) up to but without `to` (all the dtype holds), in place.",
     "random_.to": None,
     "random_.range": None,
 }
@@ -138,20 +142,28 @@ for _name, _doc in _FILLS.items():
 # ---------------------------------------------------------------- dropout
 
 
-@operator("_fused_dropout", """`input` where a coin of probability `p` says so, divided by `p`, and zero elsewhere; with the coins.""").derivative
+@operator(
+    "_fused_dropout",
+    """`input` where a coin of probability `p` says so, divided by `p`, and zero elsewhere; with the coins.""",
+).derivative
 def _(grads, outputs, p):
     grad, mask = grads[0], outputs[1]
     yield lambda: cresset.native_dropout_backward(grad, mask, 1 / p)
 
 
-@operator("native_dropout", """Zero each element with probability `p`, scale the rest by 1 / (1 - p); also gives the mask of what was kept.""").derivative
+@operator(
+    "native_dropout",
+    """Zero each element with probability `p`, scale the rest by 1 / (1 - p); also gives the mask of what was kept.""",
+).derivative
 def _(grads, outputs, p, train):
     grad, mask = grads[0], outputs[1]
     scale = 1.0 if train is False else 0.0 if p == 1 else 1 / (1 - p)
     yield lambda: cresset.native_dropout_backward(grad, mask, scale)
 
 
-@operator("native_dropout_backward", """`grad_output` times `scale` where the mask is true, zero elsewhere.""").derivative
+@operator(
+    "native_dropout_backward", """`grad_output` times `scale` where the mask is true, zero elsewhere."""
+).derivative
 def _(grad, mask, scale):
     yield lambda: cresset.native_dropout_backward(grad, mask, scale)
 
@@ -196,7 +208,9 @@ def _noise(memory, p):
 def _channels(input):
     """Memory for one number a channel."""
     if input.ndim < 2:
-        raise RuntimeError(f"Feature dropout requires at least 2 dimensions in the input, got shape {tuple(input.shape)}")
+        raise RuntimeError(
+            f"Feature dropout requires at least 2 dimensions in the input, got shape {tuple(input.shape)}"
+        )
     return input.new_empty([*input.shape[:2], *[1] * (input.ndim - 2)])
 
 
@@ -238,7 +252,11 @@ def alpha_dropout(input, p, train):
     """Dropout for selu: what is dropped goes to selu's lower end, and mean and variance stay."""
     if not _drops(input, p, train):
         return input
-    return input * input.new_zeros(()) if p == 1 else _dropped_to_the_lower_end(input, _noise(cresset.empty_like(input), p), p)
+    return (
+        input * input.new_zeros(())
+        if p == 1
+        else _dropped_to_the_lower_end(input, _noise(cresset.empty_like(input), p), p)
+    )
 
 
 @function
@@ -278,7 +296,9 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, generator=None):
     tensor([-1.,  3.])
     """
     if lower > upper:
-        raise RuntimeError(f"rrelu: lower bound should be less than or equal to the upper bound, got {lower} and {upper}")
+        raise RuntimeError(
+            f"rrelu: lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
+        )
     if not training:
         return cresset.leaky_relu(input, (lower + upper) / 2)
     return input * _slopes(input, lower, upper, generator)

@@ -10,7 +10,8 @@ namespace {
 template <class T>
 bool integer_fits(const Scalar& s) {
   if (s.kind == Scalar::Kind::real || s.kind == Scalar::Kind::complex)
-    return s.real >= static_cast<double>(std::numeric_limits<T>::min()) && s.real <= static_cast<double>(std::numeric_limits<T>::max());
+    return s.real >= static_cast<double>(std::numeric_limits<T>::min()) &&
+           s.real <= static_cast<double>(std::numeric_limits<T>::max());
   if (s.beyond_int64) return std::is_same_v<T, uint64_t>;
   if constexpr (std::is_unsigned_v<T>) {
     const uint64_t magnitude = s.integer < 0 ? -static_cast<uint64_t>(s.integer) : static_cast<uint64_t>(s.integer);
@@ -22,10 +23,14 @@ bool integer_fits(const Scalar& s) {
 
 double largest(Dtype d) {
   switch (d) {
-    case Dtype::f16: case Dtype::c32: return 65504;
+    case Dtype::f16:
+    case Dtype::c32: return 65504;
     case Dtype::bf16: return 3.38953138925153547590470800371487866880e+38;
-    case Dtype::f32: case Dtype::c64: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::infinity();  // the 8-bit types take what is too large as their largest or as nan
+    case Dtype::f32:
+    case Dtype::c64: return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::infinity();  // the 8-bit types take what is too large as their largest or as
+                                                       // nan
   }
 }
 
@@ -49,9 +54,12 @@ bool fits(const Scalar& s, Dtype d) {
 
 void check_fits(const Scalar& s, Dtype d) {
   if (fits(s, d)) return;
-  if (s.kind == Scalar::Kind::complex) fail("value cannot be converted to type ", name_of(d), " without overflow: ", s.real, std::showpos, s.imag, "j");
-  if (s.kind == Scalar::Kind::real) fail("value cannot be converted to type ", name_of(d), " without overflow: ", s.real);
-  if (s.beyond_int64) fail("value cannot be converted to type ", name_of(d), " without overflow: ", static_cast<uint64_t>(s.integer));
+  if (s.kind == Scalar::Kind::complex)
+    fail("value cannot be converted to type ", name_of(d), " without overflow: ", s.real, std::showpos, s.imag, "j");
+  if (s.kind == Scalar::Kind::real)
+    fail("value cannot be converted to type ", name_of(d), " without overflow: ", s.real);
+  if (s.beyond_int64)
+    fail("value cannot be converted to type ", name_of(d), " without overflow: ", static_cast<uint64_t>(s.integer));
   fail("value cannot be converted to type ", name_of(d), " without overflow: ", s.integer);
 }
 

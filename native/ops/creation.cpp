@@ -13,16 +13,19 @@ NewOptions new_options(const Call& c, int at, Dtype dtype, Device device) {
   NewOptions o{c.target ? c.target->dtype() : dtype, c.target ? c.target->device() : device};
   if (c.has(at)) {
     o.dtype = c.args[at].dtype_;
-    check(!c.target || c.target->dtype() == o.dtype, c.op.name(), ": dtype ", facts(o.dtype).legacy, " does not match dtype of out parameter (",
-          facts(c.target->dtype()).legacy, ")");
+    check(!c.target || c.target->dtype() == o.dtype, c.op.name(), ": dtype ", facts(o.dtype).legacy,
+          " does not match dtype of out parameter (", facts(c.target->dtype()).legacy, ")");
   }
-  check_implemented(!c.has(at + 1) || c.args[at + 1].layout_ == LayoutKind::strided, c.op.name(), ": only layout=torch.strided is supported");
+  check_implemented(!c.has(at + 1) || c.args[at + 1].layout_ == LayoutKind::strided, c.op.name(),
+                    ": only layout=torch.strided is supported");
   if (c.has(at + 2)) {
     o.device = c.args[at + 2].device_;
-    check(!c.target || c.target->device() == o.device, c.op.name(), ": device ", o.device, " does not match device of out parameter (", c.target->device(), ")");
+    check(!c.target || c.target->device() == o.device, c.op.name(), ": device ", o.device,
+          " does not match device of out parameter (", c.target->device(), ")");
   }
   check(!c.has(at + 3) || !c.boolean(at + 3) || o.device.type == DeviceType::cuda, c.op.name(),
-        ": pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this system");
+        ": pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
+        "this system");
   return o;
 }
 
@@ -30,9 +33,11 @@ namespace {
 
 Dims strides_in(const char* who, DimsView sizes, MemoryFormat format) {
   if (format == MemoryFormat::contiguous) return {};
-  check(format != MemoryFormat::preserve, who, ": unsupported memory format Preserve: there is no tensor whose order of dimensions could be kept");
+  check(format != MemoryFormat::preserve, who,
+        ": unsupported memory format Preserve: there is no tensor whose order of dimensions could be kept");
   const size_t rank = format == MemoryFormat::channels_last ? 4 : 5;
-  check(sizes.size() == rank, who, ": required rank ", rank, " tensor to use ", rank == 4 ? "channels_last" : "channels_last_3d", " format, got sizes ", list(sizes));
+  check(sizes.size() == rank, who, ": required rank ", rank, " tensor to use ",
+        rank == 4 ? "channels_last" : "channels_last_3d", " format, got sizes ", list(sizes));
   return channels_last_strides(sizes);
 }
 
@@ -40,9 +45,11 @@ Dims strides_in(const char* who, DimsView sizes, MemoryFormat format) {
 
 TensorInfo info_like(const Call& c, const Tensor& like, const NewOptions& o, int format) {
   const MemoryFormat wanted = c.has(format) ? c.args[format].memory_format_ : MemoryFormat::preserve;
-  if (wanted != MemoryFormat::preserve) return {like.sizes(), strides_in(c.op.name().c_str(), like.sizes(), wanted), o.dtype, o.device};
+  if (wanted != MemoryFormat::preserve)
+    return {like.sizes(), strides_in(c.op.name().c_str(), like.sizes(), wanted), o.dtype, o.device};
   const bool as_it_is = like.is_contiguous() && like.numel() > 0;
-  return {like.sizes(), as_it_is ? like.strides() : dense_strides_like(like.sizes(), like.strides()), o.dtype, o.device};
+  return {like.sizes(), as_it_is ? like.strides() : dense_strides_like(like.sizes(), like.strides()), o.dtype,
+          o.device};
 }
 
 namespace {
@@ -102,18 +109,22 @@ void run_scalar_tensor(Call& c) { fill(c.out(), c.scalar(0)); }
 
 // Memory that reaches exactly as far as the strides do, gaps included.
 Tensor make_strided(const char* who, DimsView sizes, DimsView strides, const NewOptions& o) {
-  check(sizes.size() == strides.size(), who, ": dimensionality of sizes (", sizes.size(), ") must match dimensionality of strides (", strides.size(), ")");
+  check(sizes.size() == strides.size(), who, ": dimensionality of sizes (", sizes.size(),
+        ") must match dimensionality of strides (", strides.size(), ")");
   const bool empty_tensor = checked_numel(sizes) == 0;
   int64_t extent = empty_tensor ? 0 : 1;
   for (size_t d = 0; d < sizes.size() && !empty_tensor; ++d) {
     int64_t reach;
-    const bool overflows = __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) || __builtin_add_overflow(extent, reach, &extent);
-    check(!overflows && strides[d] >= 0, who, ": Storage size calculation overflowed with sizes=", list(sizes), " and strides=", list(strides),
-          "; strides must not be negative");
+    const bool overflows =
+        __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) || __builtin_add_overflow(extent, reach, &extent);
+    check(!overflows && strides[d] >= 0, who, ": Storage size calculation overflowed with sizes=", list(sizes),
+          " and strides=", list(strides), "; strides must not be negative");
   }
   return view_as_dtype(empty(Dims{extent}, o.dtype, o.device), o.dtype, sizes, strides, 0);
 }
-void run_empty_strided(Call& c) { c.give(make_strided("empty_strided", c.integers(0), c.integers(1), new_options(c, 2, default_dtype()))); }
+void run_empty_strided(Call& c) {
+  c.give(make_strided("empty_strided", c.integers(0), c.integers(1), new_options(c, 2, default_dtype())));
+}
 void run_new_empty_strided(Call& c) {
   const Tensor t = c.tensor(0);
   c.give(make_strided("new_empty_strided", c.integers(1), c.integers(2), new_options(c, 3, t.dtype(), t.device())));
@@ -124,7 +135,8 @@ void run_new_empty_strided(Call& c) {
 void check_fill(Call& c) {
   if (c.args[1].is_tensor()) {
     const Tensor value = c.tensor(1);
-    check(value.dim() == 0, c.op.name(), " only supports 0-dimension value tensor but got tensor with ", value.dim(), " dimensions.");
+    check(value.dim() == 0, c.op.name(), " only supports 0-dimension value tensor but got tensor with ", value.dim(),
+          " dimensions.");
   } else {
     check_fits(c.scalar(1), c.tensor(0).dtype());
   }
@@ -143,7 +155,9 @@ void run_zero_inplace(Call& c) { fill(c.tensor(0), Scalar(0)); }
 
 // PyTorch counts in 64-bit integers for integer types and in double for float; the halves it computes in float.
 template <class T>
-using Step = std::conditional_t<std::is_integral_v<T>, int64_t, std::conditional_t<std::is_same_v<T, float> || std::is_same_v<T, double>, double, float>>;
+using Step =
+    std::conditional_t<std::is_integral_v<T>, int64_t,
+                       std::conditional_t<std::is_same_v<T, float> || std::is_same_v<T, double>, double, float>>;
 
 template <class F>
 void visit_range_dtype(Dtype d, const char* who, F&& f) {
@@ -154,21 +168,27 @@ void visit_range_dtype(Dtype d, const char* who, F&& f) {
 }
 
 // How many numbers there are from start by step: before end (arange), or up to and including it (range).
-int64_t count_steps(const char* who, const Scalar& start, const Scalar& end, const Scalar& step, Dtype dtype, bool including_end) {
+int64_t count_steps(const char* who, const Scalar& start, const Scalar& end, const Scalar& step, Dtype dtype,
+                    bool including_end) {
   for (const Scalar* s : {&start, &end, &step})
-    check(s->kind != Scalar::Kind::complex, who, ": value cannot be converted to type double without overflow: start, end and step must be real");
+    check(s->kind != Scalar::Kind::complex, who,
+          ": value cannot be converted to type double without overflow: start, end and step must be real");
   check(step.real > 0 || step.real < 0, who, ": step must be nonzero");
-  check(std::isfinite(start.real) && std::isfinite(end.real), who, ": unsupported range: ", start.real, " -> ", end.real);
+  check(std::isfinite(start.real) && std::isfinite(end.real), who, ": unsupported range: ", start.real, " -> ",
+        end.real);
   const bool in_integers = dtype == Dtype::i64;
   const bool ordered = in_integers ? (step.integer > 0 ? end.integer >= start.integer : end.integer <= start.integer)
                                    : (step.real > 0 ? end.real >= start.real : end.real <= start.real);
-  check(ordered, who, ": upper bound and lower bound inconsistent with step sign, got start=", start.real, ", end=", end.real, " and step=", step.real);
+  check(ordered, who, ": upper bound and lower bound inconsistent with step sign, got start=", start.real,
+        ", end=", end.real, " and step=", step.real);
   if (in_integers && !including_end) {
     check(step.integer != 0, who, ": step must be nonzero, got ", step.real, " for an integer dtype");
     // Unsigned, so that the distance between any two integers can be said.
-    const uint64_t distance = step.integer > 0 ? static_cast<uint64_t>(end.integer) - static_cast<uint64_t>(start.integer)
-                                               : static_cast<uint64_t>(start.integer) - static_cast<uint64_t>(end.integer);
-    const uint64_t stride = step.integer > 0 ? static_cast<uint64_t>(step.integer) : -static_cast<uint64_t>(step.integer);
+    const uint64_t distance = step.integer > 0
+                                  ? static_cast<uint64_t>(end.integer) - static_cast<uint64_t>(start.integer)
+                                  : static_cast<uint64_t>(start.integer) - static_cast<uint64_t>(end.integer);
+    const uint64_t stride =
+        step.integer > 0 ? static_cast<uint64_t>(step.integer) : -static_cast<uint64_t>(step.integer);
     const uint64_t count = distance / stride + (distance % stride != 0);
     check(count <= static_cast<uint64_t>(INT64_MAX), who, ": invalid size, possible overflow: ", count, " elements");
     return static_cast<int64_t>(count);
@@ -186,7 +206,8 @@ void count_up(T* out, int64_t n, Step<T> start, Step<T> step) {
   });
 }
 void count_up(const Tensor& out, const char* who, const Scalar& start, const Scalar& step) {
-  visit_range_dtype(out.dtype(), who, [&]<class T>() { count_up(out.data<T>(), out.numel(), start.to<Step<T>>(), step.to<Step<T>>()); });
+  visit_range_dtype(out.dtype(), who,
+                    [&]<class T>() { count_up(out.data<T>(), out.numel(), start.to<Step<T>>(), step.to<Step<T>>()); });
 }
 
 Dtype range_dtype(std::initializer_list<const Scalar*> bounds) {
@@ -210,8 +231,10 @@ void infer_range(Call& c) {
   const NewOptions o = new_options(c, 3, default_dtype());
   c.promise(Dims{count_steps("range", c.scalar(0), c.scalar(1), c.scalar(2), o.dtype, true)}, o.dtype, o.device);
   if (warn)
-    warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. "
-         "Instead, use torch.arange, which produces values in [start, end).");
+    warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. "
+        "Instead, use torch.arange, which produces values in [start, end).");
 }
 void run_range(Call& c) { count_up(c.out(), "range_cpu", c.scalar(0), c.scalar(2)); }
 
@@ -221,14 +244,19 @@ void run_range(Call& c) { count_up(c.out(), "range_cpu", c.scalar(0), c.scalar(2
 Scalar bound(const Call& c, int i) { return c.args[i].is_tensor() ? item(c.tensor(i)) : c.scalar(i); }
 
 void infer_space(Call& c, int options) {
-  const int64_t dims[2] = {c.args[0].is_tensor() ? c.tensor(0).dim() : 0, c.args[1].is_tensor() ? c.tensor(1).dim() : 0};
-  check(dims[0] == 0 && dims[1] == 0, c.op.name(), " only supports 0-dimensional start and end tensors, but got start with ", dims[0], " dimension(s) and end with ",
-        dims[1], " dimension(s).");
-  const auto complex_bound = [&](int i) { return c.args[i].is_tensor() ? is_complex(c.tensor(i).dtype()) : c.scalar(i).kind == Scalar::Kind::complex; };
+  const int64_t dims[2] = {c.args[0].is_tensor() ? c.tensor(0).dim() : 0,
+                           c.args[1].is_tensor() ? c.tensor(1).dim() : 0};
+  check(dims[0] == 0 && dims[1] == 0, c.op.name(),
+        " only supports 0-dimensional start and end tensors, but got start with ", dims[0],
+        " dimension(s) and end with ", dims[1], " dimension(s).");
+  const auto complex_bound = [&](int i) {
+    return c.args[i].is_tensor() ? is_complex(c.tensor(i).dtype()) : c.scalar(i).kind == Scalar::Kind::complex;
+  };
   const bool any_complex = complex_bound(0) || complex_bound(1);
   const Dtype inferred = any_complex ? to_complex(default_dtype()) : default_dtype();
   const NewOptions o = new_options(c, options, inferred);
-  check(!any_complex || is_complex(o.dtype), c.op.name(), "(): inferred dtype ", facts(inferred).legacy, " can't be safely cast to passed dtype ", facts(o.dtype).legacy);
+  check(!any_complex || is_complex(o.dtype), c.op.name(), "(): inferred dtype ", facts(inferred).legacy,
+        " can't be safely cast to passed dtype ", facts(o.dtype).legacy);
   check(c.integer(2) >= 0, c.op.name(), ": number of steps must be non-negative, got ", c.integer(2));
   check_implemented(o.dtype != Dtype::b8, '"', c.op.name(), "_cpu\" not implemented for 'Bool'");
   c.promise(Dims{c.integer(2)}, o.dtype, o.device);
@@ -236,8 +264,8 @@ void infer_space(Call& c, int options) {
 void infer_linspace(Call& c) { infer_space(c, 3); }
 void infer_logspace(Call& c) { infer_space(c, 4); }
 
-// Counts up from the start in the first half and down from the end in the second: both ends are exact and the middle symmetric. `gap` elements lie
-// between neighbours, so that the parts of complex numbers are done one after the other.
+// Counts up from the start in the first half and down from the end in the second: both ends are exact and the middle
+// symmetric. `gap` elements lie between neighbours, so that the parts of complex numbers are done one after the other.
 template <class T>
 struct LinearSpace {
   template <class Fma>
@@ -245,12 +273,15 @@ struct LinearSpace {
     const T step = (stop - start) / static_cast<T>(count - 1);
     const int64_t half = count / 2;
     for (int64_t i = begin; i < std::min(end, half); ++i) out[i * gap] = Fma::fma(step, static_cast<T>(i), start);
-    for (int64_t i = std::max(begin, half); i < end; ++i) out[i * gap] = Fma::fma(-step, static_cast<T>(count - 1 - i), stop);
+    for (int64_t i = std::max(begin, half); i < end; ++i)
+      out[i * gap] = Fma::fma(-step, static_cast<T>(count - 1 - i), stop);
   }
 };
 template <class T>
 void linear_space(T* out, int64_t gap, int64_t n, T start, T stop) {
-  parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) { run_vectorised<LinearSpace<T>>(out, gap, begin, end, n, start, stop); });
+  parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
+    run_vectorised<LinearSpace<T>>(out, gap, begin, end, n, start, stop);
+  });
 }
 
 // The same in a number type of any kind, with something done to each number.
@@ -258,7 +289,8 @@ template <class T, class Number, class Finish>
 void spaced(T* out, int64_t n, Number start, Number stop, Finish finish) {
   const Number step = (stop - start) / Number(static_cast<double>(n - 1));
   for (int64_t i = 0; i < n; ++i)
-    out[i] = finish(i < n / 2 ? start + step * Number(static_cast<double>(i)) : stop - step * Number(static_cast<double>(n - 1 - i)));
+    out[i] = finish(i < n / 2 ? start + step * Number(static_cast<double>(i))
+                              : stop - step * Number(static_cast<double>(n - 1 - i)));
 }
 
 // Half-precision arithmetic: every step is rounded, as PyTorch does it here.
@@ -266,10 +298,18 @@ template <class T>
 struct Rounded {
   T value;
   explicit Rounded(double v) : value(static_cast<float>(v)) {}
-  friend Rounded operator+(Rounded a, Rounded b) { return Rounded(static_cast<float>(a.value) + static_cast<float>(b.value)); }
-  friend Rounded operator-(Rounded a, Rounded b) { return Rounded(static_cast<float>(a.value) - static_cast<float>(b.value)); }
-  friend Rounded operator*(Rounded a, Rounded b) { return Rounded(static_cast<float>(a.value) * static_cast<float>(b.value)); }
-  friend Rounded operator/(Rounded a, Rounded b) { return Rounded(static_cast<float>(a.value) / static_cast<float>(b.value)); }
+  friend Rounded operator+(Rounded a, Rounded b) {
+    return Rounded(static_cast<float>(a.value) + static_cast<float>(b.value));
+  }
+  friend Rounded operator-(Rounded a, Rounded b) {
+    return Rounded(static_cast<float>(a.value) - static_cast<float>(b.value));
+  }
+  friend Rounded operator*(Rounded a, Rounded b) {
+    return Rounded(static_cast<float>(a.value) * static_cast<float>(b.value));
+  }
+  friend Rounded operator/(Rounded a, Rounded b) {
+    return Rounded(static_cast<float>(a.value) / static_cast<float>(b.value));
+  }
 };
 
 void run_linspace(Call& c) {
@@ -290,7 +330,8 @@ void run_linspace(Call& c) {
     } else if constexpr (std::is_integral_v<T>) {
       spaced(to, n, static_cast<double>(first), static_cast<double>(last), [](double v) { return static_cast<T>(v); });
     } else {
-      spaced(to, n, Rounded<T>(static_cast<float>(first)), Rounded<T>(static_cast<float>(last)), [](Rounded<T> v) { return v.value; });
+      spaced(to, n, Rounded<T>(static_cast<float>(first)), Rounded<T>(static_cast<float>(last)),
+             [](Rounded<T> v) { return v.value; });
     }
   });
 }
@@ -305,18 +346,25 @@ void run_logspace(Call& c) {
     if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
       const auto power = [&](complex128 exponent) { return static_cast<T>(std::pow(complex128(base), exponent)); };
       const complex128 first = start.to<complex128>(), last = stop.to<complex128>();
-      if (n == 1) out.data<T>()[0] = power(first);
-      else spaced(out.data<T>(), n, first, last, power);
+      if (n == 1)
+        out.data<T>()[0] = power(first);
+      else
+        spaced(out.data<T>(), n, first, last, power);
     } else {
       const auto power = [&](double exponent) {
         const double value = std::pow(base, exponent);
-        if constexpr (std::is_integral_v<T> || std::is_same_v<T, double>) return static_cast<T>(value);
-        else return static_cast<T>(static_cast<float>(value));
+        if constexpr (std::is_integral_v<T> || std::is_same_v<T, double>)
+          return static_cast<T>(value);
+        else
+          return static_cast<T>(static_cast<float>(value));
       };
       // The ends are numbers of the result's dtype.
-      const double first = std::is_integral_v<T> ? static_cast<double>(start.integer) : start.real, last = std::is_integral_v<T> ? static_cast<double>(stop.integer) : stop.real;
-      if (n == 1) out.data<T>()[0] = power(first);
-      else spaced(out.data<T>(), n, first, last, power);
+      const double first = std::is_integral_v<T> ? static_cast<double>(start.integer) : start.real,
+                   last = std::is_integral_v<T> ? static_cast<double>(stop.integer) : stop.real;
+      if (n == 1)
+        out.data<T>()[0] = power(first);
+      else
+        spaced(out.data<T>(), n, first, last, power);
     }
   });
 }
@@ -349,7 +397,8 @@ void infer_triangle(Call& c, bool upper) {
   check(rows >= 0, c.op.name(), ": row must be non-negative, got ", rows);
   check(columns >= 0, c.op.name(), ": col must be non-negative, got ", columns);
   const NewOptions o = new_options(c, 3, Dtype::i64);
-  check_implemented(o.dtype == Dtype::i64 || o.dtype == Dtype::i32, '"', c.op.name(), "\" not implemented for '", facts(o.dtype).legacy, "'");
+  check_implemented(o.dtype == Dtype::i64 || o.dtype == Dtype::i32, '"', c.op.name(), "\" not implemented for '",
+                    facts(o.dtype).legacy, "'");
   int64_t count = 0;
   for (int64_t r = 0; r < rows; ++r) {
     const Columns row = triangle_row(upper, r, columns, offset);
@@ -381,10 +430,11 @@ void run_triu_indices(Call& c) { run_triangle(c, true); }
 void infer_complex(Call& c) {
   const Tensor real = c.tensor(0), imag = c.tensor(1);
   const auto fits = [](Dtype d) { return d == Dtype::f16 || d == Dtype::f32 || d == Dtype::f64; };
-  check(fits(real.dtype()) && fits(imag.dtype()), c.op.name(), ": Expected both inputs to be Half, Float or Double tensors but got ", facts(real.dtype()).legacy, " and ",
+  check(fits(real.dtype()) && fits(imag.dtype()), c.op.name(),
+        ": Expected both inputs to be Half, Float or Double tensors but got ", facts(real.dtype()).legacy, " and ",
         facts(imag.dtype()).legacy);
-  check(real.dtype() == imag.dtype(), c.op.name(), ": Expected object of scalar type ", facts(real.dtype()).legacy, " but got scalar type ", facts(imag.dtype()).legacy,
-        " for second argument");
+  check(real.dtype() == imag.dtype(), c.op.name(), ": Expected object of scalar type ", facts(real.dtype()).legacy,
+        " but got scalar type ", facts(imag.dtype()).legacy, " for second argument");
   c.promise(broadcast("complex", real.sizes(), imag.sizes()), to_complex(real.dtype()), real.device());
 }
 void run_complex(Call& c) {
@@ -399,38 +449,52 @@ void run_complex(Call& c) {
 }  // namespace
 
 void register_creation(Registry& r) {
-  constexpr uint32_t constant = kNotDifferentiable, function = kNotDifferentiable | kFunctionOnly, method = kNotDifferentiable | kMethodOnly;
-  r.add("empty(int[...] size, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_empty, leave_empty, constant);
+  constexpr uint32_t constant = kNotDifferentiable, function = kNotDifferentiable | kFunctionOnly,
+                     method = kNotDifferentiable | kMethodOnly;
+  r.add("empty(int[...] size, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_empty,
+        leave_empty, constant);
   r.add("empty_strided(int[] size, int[] stride, *, " CRESSET_NEW ") -> Tensor", nullptr, run_empty_strided, constant);
   r.add("zeros(int[...] size, *, " CRESSET_NEW ") -> Tensor", infer_size_and_options, fill_zeros, constant);
   r.add("ones(int[...] size, *, " CRESSET_NEW ") -> Tensor", infer_size_and_options, fill_ones, constant);
   r.add("full(int[] size, Scalar fill_value, *, " CRESSET_NEW ") -> Tensor", infer_full, run_full, constant);
   r.add("scalar_tensor(Scalar s, *, " CRESSET_NEW ") -> Tensor", infer_scalar_tensor, run_scalar_tensor, constant);
 
-  r.add("empty_like(Tensor input, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_like, leave_empty, function);
-  r.add("zeros_like(Tensor input, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_like, fill_zeros, function);
-  r.add("ones_like(Tensor input, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_like, fill_ones, function);
-  r.add("full_like(Tensor input, Scalar fill_value, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_full_like, run_full, function);
+  r.add("empty_like(Tensor input, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_like,
+        leave_empty, function);
+  r.add("zeros_like(Tensor input, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_like,
+        fill_zeros, function);
+  r.add("ones_like(Tensor input, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_like,
+        fill_ones, function);
+  r.add("full_like(Tensor input, Scalar fill_value, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor",
+        infer_full_like, run_full, function);
 
   r.add("new_empty(Tensor input, int[...] size, *, " CRESSET_NEW ") -> Tensor", infer_new, leave_empty, method);
-  r.add("new_empty_strided(Tensor input, int[] size, int[] stride, *, " CRESSET_NEW ") -> Tensor", nullptr, run_new_empty_strided, method);
+  r.add("new_empty_strided(Tensor input, int[] size, int[] stride, *, " CRESSET_NEW ") -> Tensor", nullptr,
+        run_new_empty_strided, method);
   r.add("new_zeros(Tensor input, int[...] size, *, " CRESSET_NEW ") -> Tensor", infer_new, fill_zeros, method);
   r.add("new_ones(Tensor input, int[...] size, *, " CRESSET_NEW ") -> Tensor", infer_new, fill_ones, method);
-  r.add("new_full(Tensor input, int[] size, Scalar fill_value, *, " CRESSET_NEW ") -> Tensor", infer_new_full, run_new_full, method);
+  r.add("new_full(Tensor input, int[] size, Scalar fill_value, *, " CRESSET_NEW ") -> Tensor", infer_new_full,
+        run_new_full, method);
 
   r.add("fill_(Tensor input, Operand value) -> Tensor", check_fill, run_fill_inplace, kMutates, "FillBackward2");
   r.add("fill(Tensor input, Operand value) -> Tensor", infer_fill, run_fill, kFunctionOnly, "FillBackward0");
   r.add("zero_(Tensor input) -> Tensor", nullptr, run_zero_inplace, kMutates, "ZeroBackward0");
 
   r.add("arange(Scalar end, *, " CRESSET_NEW ") -> Tensor", infer_arange_to, run_arange_to, constant);
-  r.add("arange.start(Scalar start, Scalar end, Scalar step=1, *, " CRESSET_NEW ") -> Tensor", infer_arange, run_range, constant);
-  r.add("range(Scalar start, Scalar end, Scalar step=1, *, " CRESSET_NEW ") -> Tensor", infer_range, run_range, constant);
-  r.add("linspace(Operand start, Operand end, int steps, *, " CRESSET_NEW ") -> Tensor", infer_linspace, run_linspace, constant);
-  r.add("logspace(Operand start, Operand end, int steps, float base=10.0, *, " CRESSET_NEW ") -> Tensor", infer_logspace, run_logspace, constant);
+  r.add("arange.start(Scalar start, Scalar end, Scalar step=1, *, " CRESSET_NEW ") -> Tensor", infer_arange, run_range,
+        constant);
+  r.add("range(Scalar start, Scalar end, Scalar step=1, *, " CRESSET_NEW ") -> Tensor", infer_range, run_range,
+        constant);
+  r.add("linspace(Operand start, Operand end, int steps, *, " CRESSET_NEW ") -> Tensor", infer_linspace, run_linspace,
+        constant);
+  r.add("logspace(Operand start, Operand end, int steps, float base=10.0, *, " CRESSET_NEW ") -> Tensor",
+        infer_logspace, run_logspace, constant);
 
   r.add("eye(int n, int? m=None, *, " CRESSET_NEW ") -> Tensor", infer_eye, run_eye, constant);
-  r.add("tril_indices(int row, int col, int offset=0, *, " CRESSET_NEW ") -> Tensor", infer_tril_indices, run_tril_indices, constant);
-  r.add("triu_indices(int row, int col, int offset=0, *, " CRESSET_NEW ") -> Tensor", infer_triu_indices, run_triu_indices, constant);
+  r.add("tril_indices(int row, int col, int offset=0, *, " CRESSET_NEW ") -> Tensor", infer_tril_indices,
+        run_tril_indices, constant);
+  r.add("triu_indices(int row, int col, int offset=0, *, " CRESSET_NEW ") -> Tensor", infer_triu_indices,
+        run_triu_indices, constant);
   r.add("complex(Tensor real, Tensor imag) -> Tensor", infer_complex, run_complex);
 }
 

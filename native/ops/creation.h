@@ -5,16 +5,19 @@
 namespace cresset {
 
 // The keywords at the end of a signature, and how many arguments they are.
-#define CRESSET_NEW "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool requires_grad=False"
+#define CRESSET_NEW \
+  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool requires_grad=False"
 
 struct NewOptions {
   Dtype dtype;
   Device device;
 };
-// Reads dtype, layout, device and pin_memory, which stand from argument `at` on. What is not given comes from out=, or else is `dtype` and `device`.
+// Reads dtype, layout, device and pin_memory, which stand from argument `at` on. What is not given comes from out=, or
+// else is `dtype` and `device`.
 NewOptions new_options(const Call& c, int at, Dtype dtype, Device device = default_device());
 
-// What empty_like promises: the sizes of `like`, with strides for the memory format at argument `format` (its own order of dimensions if there is none).
+// What empty_like promises: the sizes of `like`, with strides for the memory format at argument `format` (its own order
+// of dimensions if there is none).
 TensorInfo info_like(const Call& c, const Tensor& like, const NewOptions& options, int format);
 
 }  // namespace cresset

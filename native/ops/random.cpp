@@ -1,4 +1,5 @@
-// Random tensors and in-place random fills: which numbers to draw, in which order, for which dtype. The drawing is in random_kernels.h.
+// Random tensors and in-place random fills: which numbers to draw, in which order, for which dtype. The drawing is in
+// random_kernels.h.
 #include <cmath>
 #include <limits>
 
@@ -36,7 +37,8 @@ Tensor parts(const Tensor& t) {
 
 void draw_uniform(const Tensor& t, double from, double to, Generator& g) {
   if (is_complex(t.dtype())) return draw_uniform(parts(t), from, to, g);
-  visit_floating(t.dtype(), "uniform", [&]<class T>() { in_memory_order<T>(t, [&](T* p) { fill_uniform(p, t.numel(), from, to, g); }); });
+  visit_floating(t.dtype(), "uniform",
+                 [&]<class T>() { in_memory_order<T>(t, [&](T* p) { fill_uniform(p, t.numel(), from, to, g); }); });
 }
 
 void draw_normal(const Tensor& t, double mean, double std, Generator& g, bool one_by_one = false) {
@@ -44,12 +46,15 @@ void draw_normal(const Tensor& t, double mean, double std, Generator& g, bool on
   if (is_complex(t.dtype())) return draw_normal(parts(t), mean, std / std::sqrt(2.0), g, one_by_one);
   one_by_one |= !t.is_contiguous();
   visit_floating(t.dtype(), "normal", [&]<class T>() {
-    in_memory_order<T>(t, [&](T* p) { one_by_one ? fill_normal_serial(p, t.numel(), mean, std, g) : fill_normal(p, t.numel(), mean, std, g); });
+    in_memory_order<T>(t, [&](T* p) {
+      one_by_one ? fill_normal_serial(p, t.numel(), mean, std, g) : fill_normal(p, t.numel(), mean, std, g);
+    });
   });
 }
 
 void draw_bernoulli(const Tensor& t, double p, Generator& g) {
-  visit_real(t.dtype(), "bernoulli_scalar_cpu_", [&]<class T>() { in_memory_order<T>(t, [&](T* to) { fill_bernoulli(to, t.numel(), p, g); }); });
+  visit_real(t.dtype(), "bernoulli_scalar_cpu_",
+             [&]<class T>() { in_memory_order<T>(t, [&](T* to) { fill_bernoulli(to, t.numel(), p, g); }); });
 }
 
 // ---- integers
@@ -60,7 +65,8 @@ void draw_integers(const Tensor& t, int64_t from, int64_t to, Generator& g) {
     from = inward_from<T>(from);
     to = inward_to<T>(to);
   }
-  in_memory_order<T>(t, [&](T* p) { fill_integers(p, t.numel(), static_cast<uint64_t>(to) - static_cast<uint64_t>(from), from, g); });
+  in_memory_order<T>(
+      t, [&](T* p) { fill_integers(p, t.numel(), static_cast<uint64_t>(to) - static_cast<uint64_t>(from), from, g); });
 }
 void draw_integers(const Tensor& t, int64_t from, int64_t to, Generator& g) {
   visit_real(t.dtype(), "random_", [&]<class T>() { draw_integers<T>(t, from, to, g); });
@@ -68,15 +74,18 @@ void draw_integers(const Tensor& t, int64_t from, int64_t to, Generator& g) {
 
 // The integers a dtype can hold: exactly, and at all.
 struct IntegerBounds {
-  double lowest, highest;         // that fit
-  int64_t exact;                  // whole numbers up to this magnitude are all there; of float types only
+  double lowest, highest;  // that fit
+  int64_t exact;           // whole numbers up to this magnitude are all there; of float types only
 };
 template <class T>
 IntegerBounds integer_bounds() {
-  if constexpr (std::is_same_v<T, Half>) return {-65504, 65504, 2048};
-  else if constexpr (std::is_same_v<T, BFloat16>) return {-3.39e38, 3.39e38, 256};
-  else return {static_cast<double>(std::numeric_limits<T>::lowest()), static_cast<double>(std::numeric_limits<T>::max()),
-               std::is_integral_v<T> ? 0 : int64_t{1} << (std::numeric_limits<T>::digits % 63)};
+  if constexpr (std::is_same_v<T, Half>)
+    return {-65504, 65504, 2048};
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return {-3.39e38, 3.39e38, 256};
+  else
+    return {static_cast<double>(std::numeric_limits<T>::lowest()), static_cast<double>(std::numeric_limits<T>::max()),
+            std::is_integral_v<T> ? 0 : int64_t{1} << (std::numeric_limits<T>::digits % 63)};
 }
 IntegerBounds integer_bounds(Dtype d) {
   return visit_real(d, "random_", []<class T>() { return integer_bounds<T>(); });
@@ -84,12 +93,16 @@ IntegerBounds integer_bounds(Dtype d) {
 
 void check_integer_bound(const char* name, int64_t value, Dtype d) {
   const IntegerBounds b = integer_bounds(d);
-  check(static_cast<double>(value) >= b.lowest && static_cast<double>(value) <= b.highest, "random_: ", name, " is out of bounds for ", name_of(d), ": ", value);
+  check(static_cast<double>(value) >= b.lowest && static_cast<double>(value) <= b.highest, "random_: ", name,
+        " is out of bounds for ", name_of(d), ": ", value);
   if (is_floating(d) && (value < -b.exact || value > b.exact) && warn)
-    warn(join("random_: ", name, " is out of bounds [-", b.exact, ", ", b.exact, "]. Due to precision limitations ", name_of(d),
-              " can support discrete uniform distribution only within this range"));
+    warn(join("random_: ", name, " is out of bounds [-", b.exact, ", ", b.exact, "]. Due to precision limitations ",
+              name_of(d), " can support discrete uniform distribution only within this range"));
 }
-void check_random_dtype(Dtype d) { check(!is_complex(d), "check_random_bounds handles only integral, floating-point and boolean types, got ", name_of(d)); }
+void check_random_dtype(Dtype d) {
+  check(!is_complex(d), "check_random_bounds handles only integral, floating-point and boolean types, got ",
+        name_of(d));
+}
 void check_integer_range(int64_t from, int64_t to, Dtype d) {
   check_random_dtype(d);
   check(from < to, "random_ expects 'from' to be less than 'to', but got from=", from, " >= to=", to);
@@ -102,15 +115,18 @@ void check_integer_range(int64_t from, int64_t to, Dtype d) {
 // As c.promise; a result that goes to a strided out= is drawn in the order of that memory.
 void promise_random(Call& c, DimsView sizes, const NewOptions& o) {
   const bool strided = c.target && !c.target->is_contiguous() && c.target->sizes() == Dims(sizes);
-  c.promise({Dims(sizes), strided ? dense_strides_like(c.target->sizes(), c.target->strides()) : Dims(), o.dtype, o.device});
+  c.promise(
+      {Dims(sizes), strided ? dense_strides_like(c.target->sizes(), c.target->strides()) : Dims(), o.dtype, o.device});
 }
 bool goes_to_strided(const Call& c) { return c.target && !c.target->is_contiguous(); }
 
 void check_uniform_dtype(const Call& c, Dtype d) {
-  check_implemented((is_floating(d) && size_of(d) > 1) || is_complex(d), c.op.name(), ": \"check_uniform_bounds\" not implemented for '", facts(d).legacy, "'");
+  check_implemented((is_floating(d) && size_of(d) > 1) || is_complex(d), c.op.name(),
+                    ": \"check_uniform_bounds\" not implemented for '", facts(d).legacy, "'");
 }
 void check_normal_dtype(const Call& c, Dtype d) {
-  check_implemented((is_floating(d) && size_of(d) > 1) || is_complex(d), c.op.name(), ": \"normal_kernel_cpu\" not implemented for '", facts(d).legacy, "'");
+  check_implemented((is_floating(d) && size_of(d) > 1) || is_complex(d), c.op.name(),
+                    ": \"normal_kernel_cpu\" not implemented for '", facts(d).legacy, "'");
 }
 
 void infer_rand(Call& c) {
@@ -170,7 +186,8 @@ void infer_randperm(Call& c) {
   const int64_t n = c.integer(0);
   const NewOptions o = new_options(c, 2, Dtype::i64);
   check(n >= 0, "randperm: n must be non-negative, got ", n);
-  check_implemented(o.dtype != Dtype::b8 && !is_complex(o.dtype), "\"randperm\" not implemented for '", facts(o.dtype).legacy, "'");
+  check_implemented(o.dtype != Dtype::b8 && !is_complex(o.dtype), "\"randperm\" not implemented for '",
+                    facts(o.dtype).legacy, "'");
   if (is_floating(o.dtype)) {
     const int64_t most = integer_bounds(o.dtype).exact + 1;
     check(n <= most, "randperm: n cannot be greater than ", most, " for ", facts(o.dtype).legacy, " type, got ", n);
@@ -233,11 +250,13 @@ void scale_and_shift(const Tensor& z, const Tensor& std, const Tensor& mean) {
     T* to = z.data<T>();
     if (std.defined()) {
       const Tensor s = spread(std, z);
-      for (int64_t i = 0; i < z.numel(); ++i) to[i] = static_cast<T>(static_cast<opmath<T>>(to[i]) * static_cast<opmath<T>>(s.data<T>()[i]));
+      for (int64_t i = 0; i < z.numel(); ++i)
+        to[i] = static_cast<T>(static_cast<opmath<T>>(to[i]) * static_cast<opmath<T>>(s.data<T>()[i]));
     }
     if (mean.defined()) {
       const Tensor m = spread(mean, z);
-      for (int64_t i = 0; i < z.numel(); ++i) to[i] = static_cast<T>(static_cast<opmath<T>>(to[i]) + static_cast<opmath<T>>(m.data<T>()[i]));
+      for (int64_t i = 0; i < z.numel(); ++i)
+        to[i] = static_cast<T>(static_cast<opmath<T>>(to[i]) + static_cast<opmath<T>>(m.data<T>()[i]));
     }
   });
 }
@@ -263,7 +282,9 @@ void run_normal_tensors(Call& c) {
 
 // ---------------------------------------------------------------- one sample for each element of the input
 
-void check_probability(const Call& c, double p) { check(p >= 0 && p <= 1, c.op.name(), " expects p to be in [0, 1], but got p=", p); }
+void check_probability(const Call& c, double p) {
+  check(p >= 0 && p <= 1, c.op.name(), " expects p to be in [0, 1], but got p=", p);
+}
 
 // Coins of probabilities `p`, which lie like `out` in memory.
 void toss(const Tensor& out, const Tensor& p, Generator& g) {
@@ -272,7 +293,8 @@ void toss(const Tensor& out, const Tensor& p, Generator& g) {
       if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, P>) fill_bernoulli(to, p.data<P>(), p.numel(), g);
     });
   };
-  if (out.dtype() == p.dtype()) return visit_floating(out.dtype(), "bernoulli_tensor_cpu_self_", [&]<class T>() { coins_into(out.data<T>()); });
+  if (out.dtype() == p.dtype())
+    return visit_floating(out.dtype(), "bernoulli_tensor_cpu_self_", [&]<class T>() { coins_into(out.data<T>()); });
   if (out.dtype() == Dtype::b8) return coins_into(out.data<bool>());
   const Tensor coins = empty(TensorInfo{out.sizes(), out.strides(), Dtype::b8, {}});
   coins_into(coins.data<bool>());
@@ -281,7 +303,8 @@ void toss(const Tensor& out, const Tensor& p, Generator& g) {
 
 void infer_bernoulli(Call& c) {
   const Tensor t = c.tensor(0);
-  check_implemented(is_floating(t.dtype()), "bernoulli: \"bernoulli_tensor_cpu_p_\" not implemented for '", facts(t.dtype()).legacy, "'");
+  check_implemented(is_floating(t.dtype()), "bernoulli: \"bernoulli_tensor_cpu_p_\" not implemented for '",
+                    facts(t.dtype()).legacy, "'");
   c.promise_like(t);
 }
 void run_bernoulli(Call& c) {
@@ -322,9 +345,12 @@ void check_single_or_double(Dtype d, const char* who) {
 
 void infer_binomial(Call& c) {
   const Tensor count = c.tensor(0), probability = c.tensor(1);
-  check_value(is_floating(count.dtype()), "binomial only supports floating-point dtypes for count, got: ", facts(count.dtype()).legacy);
-  check_value(is_floating(probability.dtype()), "binomial only supports floating-point dtypes for prob, got: ", facts(probability.dtype()).legacy);
-  check(count.dtype() == probability.dtype(), "binomial: Found dtype ", facts(probability.dtype()).legacy, " but expected ", facts(count.dtype()).legacy);
+  check_value(is_floating(count.dtype()),
+              "binomial only supports floating-point dtypes for count, got: ", facts(count.dtype()).legacy);
+  check_value(is_floating(probability.dtype()),
+              "binomial only supports floating-point dtypes for prob, got: ", facts(probability.dtype()).legacy);
+  check(count.dtype() == probability.dtype(), "binomial: Found dtype ", facts(probability.dtype()).legacy,
+        " but expected ", facts(count.dtype()).legacy);
   check_single_or_double(count.dtype(), "binomial_cpu");
   c.promise(broadcast("binomial", count.sizes(), probability.sizes()), count.dtype(), count.device());
 }
@@ -351,7 +377,8 @@ void infer_same_shape(Call& c) {
   check_single_or_double(first.dtype(), c.op.name().c_str());
   Dims sizes = first.sizes();
   for (int i = 1; i < static_cast<int>(c.op.signature.parameters.size()); ++i) {
-    check(c.tensor(i).dtype() == first.dtype(), c.op.name(), ": expected ", facts(first.dtype()).legacy, " but found ", facts(c.tensor(i).dtype()).legacy);
+    check(c.tensor(i).dtype() == first.dtype(), c.op.name(), ": expected ", facts(first.dtype()).legacy, " but found ",
+          facts(c.tensor(i).dtype()).legacy);
     sizes = broadcast(c.op.name().c_str(), sizes, c.tensor(i).sizes());
   }
   c.promise(sizes, first.dtype(), first.device());
@@ -359,14 +386,17 @@ void infer_same_shape(Call& c) {
 void run_standard_gamma_grad(Call& c) {
   const Tensor &out = c.out(), shape = spread(c.tensor(0), out), sample = spread(c.tensor(1), out);
   visit_single_or_double(out.dtype(), "_standard_gamma_grad", [&]<class T>() {
-    for (int64_t i = 0; i < out.numel(); ++i) out.data<T>()[i] = static_cast<T>(gamma_sample_gradient(shape.data<T>()[i], sample.data<T>()[i]));
+    for (int64_t i = 0; i < out.numel(); ++i)
+      out.data<T>()[i] = static_cast<T>(gamma_sample_gradient(shape.data<T>()[i], sample.data<T>()[i]));
   });
 }
 void run_dirichlet_grad(Call& c) {
-  const Tensor &out = c.out(), x = spread(c.tensor(0), out), alpha = spread(c.tensor(1), out), total = spread(c.tensor(2), out);
+  const Tensor &out = c.out(), x = spread(c.tensor(0), out), alpha = spread(c.tensor(1), out),
+               total = spread(c.tensor(2), out);
   visit_single_or_double(out.dtype(), "_dirichlet_grad", [&]<class T>() {
     for (int64_t i = 0; i < out.numel(); ++i)
-      out.data<T>()[i] = static_cast<T>(dirichlet_sample_gradient(x.data<T>()[i], alpha.data<T>()[i], total.data<T>()[i]));
+      out.data<T>()[i] =
+          static_cast<T>(dirichlet_sample_gradient(x.data<T>()[i], alpha.data<T>()[i], total.data<T>()[i]));
   });
 }
 
@@ -385,7 +415,9 @@ void run_dirichlet(Call& c) {
     Generator& g = generator(c, 1);
     {
       std::lock_guard lock(g.mutex());
-      for (int64_t i = 0; i < n; ++i) samples[static_cast<size_t>(i)] = std::isnan(shape[i]) ? shape[i] : random_detail::gamma(static_cast<double>(shape[i]), g);
+      for (int64_t i = 0; i < n; ++i)
+        samples[static_cast<size_t>(i)] =
+            std::isnan(shape[i]) ? shape[i] : random_detail::gamma(static_cast<double>(shape[i]), g);
     }
     T* to = out.data<T>();
     for (int64_t row = 0; row < n; row += last) {
@@ -393,7 +425,9 @@ void run_dirichlet(Call& c) {
       for (int64_t i = row; i < row + last; ++i) sum += samples[static_cast<size_t>(i)];
       for (int64_t i = row; i < row + last; ++i) {
         const double share = samples[static_cast<size_t>(i)] / sum;
-        to[i] = std::isnan(share) ? static_cast<T>(share) : std::clamp(static_cast<T>(share), std::numeric_limits<T>::min(), std::nextafter(T(1), T(0)));
+        to[i] = std::isnan(share)
+                    ? static_cast<T>(share)
+                    : std::clamp(static_cast<T>(share), std::numeric_limits<T>::min(), std::nextafter(T(1), T(0)));
       }
     }
   });
@@ -404,13 +438,17 @@ void run_dirichlet(Call& c) {
 void infer_multinomial(Call& c) {
   const Tensor weights = c.tensor(0);
   const int64_t samples = c.integer(1);
-  check(!c.target || c.target->dtype() == Dtype::i64, "multinomial expects Long tensor out, got: ", facts(c.target->dtype()).legacy);
-  check(weights.dim() == 1 || weights.dim() == 2, "multinomial: prob_dist must be 1 or 2 dim, got ", weights.dim(), " dimensions");
-  check(is_floating(weights.dtype()), "multinomial only supports floating-point dtypes for input, got: ", facts(weights.dtype()).legacy);
+  check(!c.target || c.target->dtype() == Dtype::i64,
+        "multinomial expects Long tensor out, got: ", facts(c.target->dtype()).legacy);
+  check(weights.dim() == 1 || weights.dim() == 2, "multinomial: prob_dist must be 1 or 2 dim, got ", weights.dim(),
+        " dimensions");
+  check(is_floating(weights.dtype()),
+        "multinomial only supports floating-point dtypes for input, got: ", facts(weights.dtype()).legacy);
   check(samples > 0, "multinomial: cannot sample n_sample <= 0 samples, got ", samples);
   const int64_t categories = weights.size(-1);
-  check(c.boolean(2) || samples <= categories, "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement, got ", samples, " samples of ",
-        categories, " categories");
+  check(c.boolean(2) || samples <= categories,
+        "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement, got ", samples,
+        " samples of ", categories, " categories");
   check(categories > 0 || weights.numel() == weights.size(0) * 0, "multinomial: there are no categories");
   check(categories <= int64_t{1} << 24, "multinomial: number of categories cannot exceed 2^24, got ", categories);
   c.promise(weights.dim() == 1 ? Dims{samples} : Dims{weights.size(0), samples}, Dtype::i64, weights.device());
@@ -422,7 +460,9 @@ void check_weights(const P* weights, int64_t rows, int64_t categories) {
     double sum = 0;
     for (int64_t i = 0; i < categories; ++i) {
       const double w = static_cast<double>(static_cast<opmath<P>>(weights[i]));
-      check(w >= 0 && std::isfinite(w), "multinomial: probability tensor contains either `inf`, `nan` or element < 0, got ", w, " for category ", i);
+      check(w >= 0 && std::isfinite(w),
+            "multinomial: probability tensor contains either `inf`, `nan` or element < 0, got ", w, " for category ",
+            i);
       sum += w;
     }
     check(sum > 0, "multinomial: invalid multinomial distribution (sum of probabilities <= 0)");
@@ -435,10 +475,12 @@ void run_multinomial(Call& c) {
   const int64_t samples = c.integer(1), categories = weights.size(-1), rows = weights.dim() == 1 ? 1 : weights.size(0);
   int64_t* to = c.out().data<int64_t>();
   if (c.out().numel() == 0) return;
-  check(categories > 0, "multinomial: invalid multinomial distribution (sum of probabilities <= 0): there are no categories");
+  check(categories > 0,
+        "multinomial: invalid multinomial distribution (sum of probabilities <= 0): there are no categories");
   visit_floating(weights.dtype(), "multinomial", [&]<class P>() {
     const P* from = weights.data<P>();
-    if (c.boolean(2) && samples > 1) return multinomial_with_replacement(to, from, rows, categories, samples, generator(c, 3));
+    if (c.boolean(2) && samples > 1)
+      return multinomial_with_replacement(to, from, rows, categories, samples, generator(c, 3));
     check_weights(from, rows, categories);
     // The waits are drawn in the order in which the weights lie in memory.
     const Tensor waits = empty_like_layout(given, given.dtype());
@@ -457,13 +499,15 @@ void check_uniform(Call& c) {
   check_uniform_dtype(c, d);
   const double from = c.real(1), to = c.real(2);
   const Dtype real = is_complex(d) ? to_real(d) : d;
-  const double most = real == Dtype::f16 ? 65504 : real == Dtype::bf16 ? 3.38953138925153547590470800371487866880e+38
-                      : real == Dtype::f32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  const double most = real == Dtype::f16    ? 65504
+                      : real == Dtype::bf16 ? 3.38953138925153547590470800371487866880e+38
+                      : real == Dtype::f32  ? std::numeric_limits<float>::max()
+                                            : std::numeric_limits<double>::max();
   check(std::fabs(from) <= most, "uniform_: from is out of bounds for ", name_of(real), ": ", from);
   check(std::fabs(to) <= most, "uniform_: to is out of bounds for ", name_of(real), ": ", to);
   check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
-  check(to - from <= most, "uniform_ expects to-from <= std::numeric_limits<", facts(real).legacy, ">::max(), but found to=", to, " and from=", from,
-        " which result in to-from to exceed the limit");
+  check(to - from <= most, "uniform_ expects to-from <= std::numeric_limits<", facts(real).legacy,
+        ">::max(), but found to=", to, " and from=", from, " which result in to-from to exceed the limit");
 }
 void run_uniform(Call& c) { draw_uniform(c.tensor(0), c.real(1), c.real(2), generator(c, 3)); }
 
@@ -476,7 +520,8 @@ void run_normal(Call& c) { draw_normal(c.tensor(0), c.real(1), c.real(2), genera
 
 void check_log_normal(Call& c) {
   check_target(c);
-  check_implemented(is_floating(c.tensor(0).dtype()), "\"log_normal_cpu\" not implemented for '", facts(c.tensor(0).dtype()).legacy, "'");
+  check_implemented(is_floating(c.tensor(0).dtype()), "\"log_normal_cpu\" not implemented for '",
+                    facts(c.tensor(0).dtype()).legacy, "'");
   check(c.real(2) > 0, "log_normal_ expects std > 0.0, but found std=", c.real(2));
 }
 void run_log_normal(Call& c) {
@@ -488,8 +533,10 @@ void run_log_normal(Call& c) {
 
 void check_cauchy(Call& c) {
   check_target(c);
-  check(is_floating(c.tensor(0).dtype()), "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
-        facts(c.tensor(0).dtype()).legacy);
+  check(
+      is_floating(c.tensor(0).dtype()),
+      "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
+      facts(c.tensor(0).dtype()).legacy);
   check(c.real(2) > 0, "cauchy_ expects sigma > 0.0, but found sigma=", c.real(2));
 }
 void run_cauchy(Call& c) {
@@ -501,7 +548,9 @@ void run_cauchy(Call& c) {
 
 void check_exponential(Call& c) {
   check_target(c);
-  check(is_floating(c.tensor(0).dtype()), "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
+  check(is_floating(c.tensor(0).dtype()),
+        "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
+        "specified ",
         facts(c.tensor(0).dtype()).legacy);
   check(c.real(1) > 0, "exponential_ expects lambda > 0.0, but found lambda=", c.real(1));
 }
@@ -520,7 +569,8 @@ void check_geometric(Call& c) {
 void run_geometric(Call& c) {
   const Tensor t = c.tensor(0);
   visit_real(t.dtype(), "geometric_cpu", [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>) in_memory_order<T>(t, [&](T* p) { fill_geometric(p, t.numel(), c.real(1), generator(c, 2)); });
+    if constexpr (!std::is_same_v<T, bool>)
+      in_memory_order<T>(t, [&](T* p) { fill_geometric(p, t.numel(), c.real(1), generator(c, 2)); });
   });
 }
 
@@ -532,7 +582,8 @@ void run_bernoulli_inplace(Call& c) { draw_bernoulli(c.tensor(0), c.real(1), gen
 void check_bernoulli_tensor(Call& c) {
   check_target(c);
   const Tensor p = c.tensor(1);
-  check_implemented(is_floating(p.dtype()), "bernoulli_: \"bernoulli_tensor_cpu_p_\" not implemented for '", facts(p.dtype()).legacy, "'");
+  check_implemented(is_floating(p.dtype()), "bernoulli_: \"bernoulli_tensor_cpu_p_\" not implemented for '",
+                    facts(p.dtype()).legacy, "'");
   expanded_strides("bernoulli_", p, c.tensor(0).sizes());
 }
 void run_bernoulli_tensor(Call& c) {
@@ -561,7 +612,8 @@ void run_random_range(Call& c) {
   Generator& g = generator(c, 3);
   if (c.has(2)) return draw_integers(t, from, c.integer(2), g);
   visit_real(t.dtype(), "random_", [&]<class T>() {
-    if (from == std::numeric_limits<int64_t>::min()) return in_memory_order<T>(t, [&](T* p) { fill_all_integers(p, t.numel(), g); });
+    if (from == std::numeric_limits<int64_t>::min())
+      return in_memory_order<T>(t, [&](T* p) { fill_all_integers(p, t.numel(), g); });
     // Up to the largest integer that the type holds, or holds exactly.
     int64_t first = from, last = std::numeric_limits<int64_t>::max();
     if constexpr (!std::is_integral_v<T>) {
@@ -570,8 +622,12 @@ void run_random_range(Call& c) {
     } else if constexpr (sizeof(T) < 8) {
       last = static_cast<int64_t>(std::numeric_limits<T>::max());
     }
-    check(first <= last, "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, but got from=", first, " > to_inc=", last);
-    in_memory_order<T>(t, [&](T* p) { fill_integers(p, t.numel(), static_cast<uint64_t>(last) - static_cast<uint64_t>(first) + 1, first, g); });
+    check(first <= last,
+          "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, but got from=",
+          first, " > to_inc=", last);
+    in_memory_order<T>(t, [&](T* p) {
+      fill_integers(p, t.numel(), static_cast<uint64_t>(last) - static_cast<uint64_t>(first) + 1, first, g);
+    });
   });
 }
 void check_random_to(Call& c) {
@@ -582,7 +638,8 @@ void run_random_to(Call& c) { draw_integers(c.tensor(0), 0, c.integer(1), genera
 void check_random_any(Call& c) {
   check_target(c);
   const Dtype d = c.tensor(0).dtype();
-  check_implemented(!is_complex(d) && d != Dtype::u16 && d != Dtype::u32 && d != Dtype::u64, "\"random_kernel_cpu\" not implemented for '", facts(d).legacy, "'");
+  check_implemented(!is_complex(d) && d != Dtype::u16 && d != Dtype::u32 && d != Dtype::u64,
+                    "\"random_kernel_cpu\" not implemented for '", facts(d).legacy, "'");
 }
 void run_random_any(Call& c) {
   const Tensor t = c.tensor(0);
@@ -599,14 +656,16 @@ template <class T>
 void scale_kept(T* out, const T* x, const bool* mask, int64_t n, opmath<T> scale) {
   using Real = opmath<T>;
   parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(static_cast<Real>(x[i]) * (mask[i] ? scale : Real(0)));
+    for (int64_t i = begin; i < end; ++i)
+      out[i] = static_cast<T>(static_cast<Real>(x[i]) * (mask[i] ? scale : Real(0)));
   });
 }
 
 // The promised result and mask lie in memory as the input does, or as a dense copy of it would.
 void promise_dropout(Call& c) {
   const Tensor x = c.tensor(0);
-  check(is_floating(x.dtype()), c.op.name(), ": result type Float can't be cast to the desired output type ", facts(x.dtype()).legacy);
+  check(is_floating(x.dtype()), c.op.name(), ": result type Float can't be cast to the desired output type ",
+        facts(x.dtype()).legacy);
   const Dims strides = dense_strides_like(x.sizes(), x.strides());
   c.promise({x.sizes(), strides, x.dtype(), x.device()});
   c.promise({x.sizes(), strides, Dtype::b8, x.device()});
@@ -620,7 +679,8 @@ void drop(Call& c, double keep, Generator& g, Scale scale) {
   visit_floating(x.dtype(), "dropout", [&]<class T>() {
     const bool alike = x.strides() == out.strides();
     if (!alike) copy_into(out, x);
-    scale_kept(out.data<T>(), alike ? x.data<T>() : out.data<T>(), mask.data<bool>(), out.numel(), static_cast<opmath<T>>(scale.template operator()<T>()));
+    scale_kept(out.data<T>(), alike ? x.data<T>() : out.data<T>(), mask.data<bool>(), out.numel(),
+               static_cast<opmath<T>>(scale.template operator()<T>()));
   });
 }
 
@@ -631,11 +691,13 @@ void infer_fused_dropout(Call& c) {
 // dropout multiplies with 1 / keep, rounded to the input's type.
 void run_fused_dropout(Call& c) {
   const double keep = c.real(1);
-  drop(c, keep, generator(c, 2), [&]<class T>() { return static_cast<T>(opmath<T>(1) / static_cast<opmath<T>>(keep)); });
+  drop(c, keep, generator(c, 2),
+       [&]<class T>() { return static_cast<T>(opmath<T>(1) / static_cast<opmath<T>>(keep)); });
 }
 
 void infer_native_dropout(Call& c) {
-  check(c.real(1) >= 0 && c.real(1) <= 1, "native_dropout: dropout probability has to be between 0 and 1, but got ", c.real(1));
+  check(c.real(1) >= 0 && c.real(1) <= 1, "native_dropout: dropout probability has to be between 0 and 1, but got ",
+        c.real(1));
   promise_dropout(c);
 }
 void run_native_dropout(Call& c) {
@@ -649,8 +711,10 @@ void run_native_dropout(Call& c) {
 
 void infer_dropout_backward(Call& c) {
   const Tensor grad = c.tensor(0), mask = c.tensor(1);
-  check(mask.dtype() == Dtype::b8, "native_dropout_backward: Mask should be Bool Scalar Type, got ", facts(mask.dtype()).legacy);
-  check(mask.sizes() == grad.sizes(), "native_dropout_backward: the gradient has shape ", tuple(grad.sizes()), " and the mask ", tuple(mask.sizes()));
+  check(mask.dtype() == Dtype::b8, "native_dropout_backward: Mask should be Bool Scalar Type, got ",
+        facts(mask.dtype()).legacy);
+  check(mask.sizes() == grad.sizes(), "native_dropout_backward: the gradient has shape ", tuple(grad.sizes()),
+        " and the mask ", tuple(mask.sizes()));
   c.promise({mask.sizes(), dense_strides_like(mask.sizes(), mask.strides()), grad.dtype(), grad.device()});
 }
 void run_dropout_backward(Call& c) {
@@ -663,7 +727,8 @@ void run_dropout_backward(Call& c) {
   visit_floating(grad.dtype(), "native_dropout_backward", [&]<class T>() {
     const bool alike = grad.strides() == out.strides();
     if (!alike) copy_into(out, grad);
-    scale_kept(out.data<T>(), alike ? grad.data<T>() : out.data<T>(), mask.data<bool>(), out.numel(), static_cast<opmath<T>>(static_cast<T>(static_cast<opmath<T>>(c.real(2)))));
+    scale_kept(out.data<T>(), alike ? grad.data<T>() : out.data<T>(), mask.data<bool>(), out.numel(),
+               static_cast<opmath<T>>(static_cast<T>(static_cast<opmath<T>>(c.real(2)))));
   });
 }
 
@@ -671,51 +736,84 @@ void run_dropout_backward(Call& c) {
 
 void register_random(Registry& r) {
 #define CRESSET_GENERATOR "Generator? generator=None"
-  constexpr uint32_t constant = kNotDifferentiable, function = kNotDifferentiable | kFunctionOnly, inplace = kMutates | kMethodOnly;
+  constexpr uint32_t constant = kNotDifferentiable, function = kNotDifferentiable | kFunctionOnly,
+                     inplace = kMutates | kMethodOnly;
   r.add("rand(int[...] size, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor", infer_rand, run_rand, constant);
   r.add("randn(int[...] size, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor", infer_randn, run_randn, constant);
-  r.add("rand_like(Tensor input, *, " CRESSET_GENERATOR ", " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_rand_like, run_rand, function);
-  r.add("randn_like(Tensor input, *, " CRESSET_GENERATOR ", " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_randn_like, run_randn, function);
-  r.add("randint(int high, int[] size, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor", infer_randint_to, run_randint_to, constant);
-  r.add("randint.low(int low, int high, int[] size, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor", infer_randint, run_randint, constant);
-  r.add("randint_like(Tensor input, int high, *, " CRESSET_GENERATOR ", " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_randint_like_to,
-        run_randint_like_to, function);
-  r.add("randint_like.low(Tensor input, int low, int high, *, " CRESSET_GENERATOR ", " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_randint_like,
-        run_randint_like, function);
+  r.add("rand_like(Tensor input, *, " CRESSET_GENERATOR ", " CRESSET_NEW
+        ", MemoryFormat? memory_format=None) -> Tensor",
+        infer_rand_like, run_rand, function);
+  r.add("randn_like(Tensor input, *, " CRESSET_GENERATOR ", " CRESSET_NEW
+        ", MemoryFormat? memory_format=None) -> Tensor",
+        infer_randn_like, run_randn, function);
+  r.add("randint(int high, int[] size, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor", infer_randint_to,
+        run_randint_to, constant);
+  r.add("randint.low(int low, int high, int[] size, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor",
+        infer_randint, run_randint, constant);
+  r.add("randint_like(Tensor input, int high, *, " CRESSET_GENERATOR ", " CRESSET_NEW
+        ", MemoryFormat? memory_format=None) -> Tensor",
+        infer_randint_like_to, run_randint_like_to, function);
+  r.add("randint_like.low(Tensor input, int low, int high, *, " CRESSET_GENERATOR ", " CRESSET_NEW
+        ", MemoryFormat? memory_format=None) -> Tensor",
+        infer_randint_like, run_randint_like, function);
   r.add("randperm(int n, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor", infer_randperm, run_randperm, constant);
 
   // Tensors before numbers: a 0-d tensor would do as a number.
-  r.add("normal.tensors(Tensor mean, Tensor std, *, " CRESSET_GENERATOR ") -> Tensor", infer_normal_tensors, run_normal_tensors, 0, "NormalBackward3");
-  r.add("normal.mean(Tensor mean, float std=1, *, " CRESSET_GENERATOR ") -> Tensor", infer_normal_mean, run_normal_mean, 0, "NormalBackward1");
-  r.add("normal.std(float mean, Tensor std, *, " CRESSET_GENERATOR ") -> Tensor", infer_normal_std, run_normal_std, 0, "NormalBackward2");
-  r.add("normal.numbers(float mean, float std, int[] size, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor", infer_normal_numbers, run_normal_numbers, constant);
+  r.add("normal.tensors(Tensor mean, Tensor std, *, " CRESSET_GENERATOR ") -> Tensor", infer_normal_tensors,
+        run_normal_tensors, 0, "NormalBackward3");
+  r.add("normal.mean(Tensor mean, float std=1, *, " CRESSET_GENERATOR ") -> Tensor", infer_normal_mean, run_normal_mean,
+        0, "NormalBackward1");
+  r.add("normal.std(float mean, Tensor std, *, " CRESSET_GENERATOR ") -> Tensor", infer_normal_std, run_normal_std, 0,
+        "NormalBackward2");
+  r.add("normal.numbers(float mean, float std, int[] size, *, " CRESSET_GENERATOR ", " CRESSET_NEW ") -> Tensor",
+        infer_normal_numbers, run_normal_numbers, constant);
 
   r.add("bernoulli(Tensor input, *, " CRESSET_GENERATOR ") -> Tensor", infer_bernoulli, run_bernoulli);
-  r.add("bernoulli.p(Tensor input, float p, *, " CRESSET_GENERATOR ") -> Tensor", infer_bernoulli_number, run_bernoulli_number);
+  r.add("bernoulli.p(Tensor input, float p, *, " CRESSET_GENERATOR ") -> Tensor", infer_bernoulli_number,
+        run_bernoulli_number);
   r.add("poisson(Tensor input, " CRESSET_GENERATOR ") -> Tensor", infer_poisson, run_poisson, kFunctionOnly);
   r.add("binomial(Tensor count, Tensor prob, " CRESSET_GENERATOR ") -> Tensor", infer_binomial, run_binomial);
-  r.add("multinomial(Tensor input, int num_samples, bool replacement=False, *, " CRESSET_GENERATOR ") -> Tensor", infer_multinomial, run_multinomial, constant);
-  r.add("_standard_gamma(Tensor input, " CRESSET_GENERATOR ") -> Tensor", infer_standard_gamma, run_standard_gamma, kFunctionOnly, "StandardGammaBackward0");
-  r.add("_standard_gamma_grad(Tensor input, Tensor output) -> Tensor", infer_same_shape, run_standard_gamma_grad, function);
-  r.add("_sample_dirichlet(Tensor input, " CRESSET_GENERATOR ") -> Tensor", infer_dirichlet, run_dirichlet, kFunctionOnly, "SampleDirichletBackward0");
-  r.add("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", infer_same_shape, run_dirichlet_grad, function);
+  r.add("multinomial(Tensor input, int num_samples, bool replacement=False, *, " CRESSET_GENERATOR ") -> Tensor",
+        infer_multinomial, run_multinomial, constant);
+  r.add("_standard_gamma(Tensor input, " CRESSET_GENERATOR ") -> Tensor", infer_standard_gamma, run_standard_gamma,
+        kFunctionOnly, "StandardGammaBackward0");
+  r.add("_standard_gamma_grad(Tensor input, Tensor output) -> Tensor", infer_same_shape, run_standard_gamma_grad,
+        function);
+  r.add("_sample_dirichlet(Tensor input, " CRESSET_GENERATOR ") -> Tensor", infer_dirichlet, run_dirichlet,
+        kFunctionOnly, "SampleDirichletBackward0");
+  r.add("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", infer_same_shape, run_dirichlet_grad,
+        function);
 
-  r.add("uniform_(Tensor input, float from=0, float to=1, *, " CRESSET_GENERATOR ") -> Tensor", check_uniform, run_uniform, inplace, "UniformBackward0");
-  r.add("normal_(Tensor input, float mean=0, float std=1, *, " CRESSET_GENERATOR ") -> Tensor", check_normal, run_normal, inplace, "NormalBackward0");
-  r.add("log_normal_(Tensor input, float mean=1, float std=2, *, " CRESSET_GENERATOR ") -> Tensor", check_log_normal, run_log_normal, inplace, "LogNormalBackward0");
-  r.add("cauchy_(Tensor input, float median=0, float sigma=1, *, " CRESSET_GENERATOR ") -> Tensor", check_cauchy, run_cauchy, inplace, "CauchyBackward0");
-  r.add("exponential_(Tensor input, float lambd=1, *, " CRESSET_GENERATOR ") -> Tensor", check_exponential, run_exponential, inplace, "ExponentialBackward0");
-  r.add("geometric_(Tensor input, float p, *, " CRESSET_GENERATOR ") -> Tensor", check_geometric, run_geometric, inplace, "GeometricBackward0");
-  r.add("bernoulli_.tensor(Tensor input, Tensor p, *, " CRESSET_GENERATOR ") -> Tensor", check_bernoulli_tensor, run_bernoulli_tensor, inplace, "BernoulliBackward1");
-  r.add("bernoulli_.number(Tensor input, float p=0.5, *, " CRESSET_GENERATOR ") -> Tensor", check_bernoulli, run_bernoulli_inplace, inplace, "BernoulliBackward2");
-  r.add("random_(Tensor input, *, " CRESSET_GENERATOR ") -> Tensor", check_random_any, run_random_any, inplace, "RandomBackward2");
-  r.add("random_.to(Tensor input, int to, *, " CRESSET_GENERATOR ") -> Tensor", check_random_to, run_random_to, inplace, "RandomBackward1");
-  r.add("random_.range(Tensor input, int from, int? to, *, " CRESSET_GENERATOR ") -> Tensor", check_random_range, run_random_range, inplace, "RandomBackward0");
+  r.add("uniform_(Tensor input, float from=0, float to=1, *, " CRESSET_GENERATOR ") -> Tensor", check_uniform,
+        run_uniform, inplace, "UniformBackward0");
+  r.add("normal_(Tensor input, float mean=0, float std=1, *, " CRESSET_GENERATOR ") -> Tensor", check_normal,
+        run_normal, inplace, "NormalBackward0");
+  r.add("log_normal_(Tensor input, float mean=1, float std=2, *, " CRESSET_GENERATOR ") -> Tensor", check_log_normal,
+        run_log_normal, inplace, "LogNormalBackward0");
+  r.add("cauchy_(Tensor input, float median=0, float sigma=1, *, " CRESSET_GENERATOR ") -> Tensor", check_cauchy,
+        run_cauchy, inplace, "CauchyBackward0");
+  r.add("exponential_(Tensor input, float lambd=1, *, " CRESSET_GENERATOR ") -> Tensor", check_exponential,
+        run_exponential, inplace, "ExponentialBackward0");
+  r.add("geometric_(Tensor input, float p, *, " CRESSET_GENERATOR ") -> Tensor", check_geometric, run_geometric,
+        inplace, "GeometricBackward0");
+  r.add("bernoulli_.tensor(Tensor input, Tensor p, *, " CRESSET_GENERATOR ") -> Tensor", check_bernoulli_tensor,
+        run_bernoulli_tensor, inplace, "BernoulliBackward1");
+  r.add("bernoulli_.number(Tensor input, float p=0.5, *, " CRESSET_GENERATOR ") -> Tensor", check_bernoulli,
+        run_bernoulli_inplace, inplace, "BernoulliBackward2");
+  r.add("random_(Tensor input, *, " CRESSET_GENERATOR ") -> Tensor", check_random_any, run_random_any, inplace,
+        "RandomBackward2");
+  r.add("random_.to(Tensor input, int to, *, " CRESSET_GENERATOR ") -> Tensor", check_random_to, run_random_to, inplace,
+        "RandomBackward1");
+  r.add("random_.range(Tensor input, int from, int? to, *, " CRESSET_GENERATOR ") -> Tensor", check_random_range,
+        run_random_range, inplace, "RandomBackward0");
 
   // What dropout is made of: p is the probability to keep. The mask is all that backward needs.
-  r.add("_fused_dropout(Tensor input, float p, " CRESSET_GENERATOR ") -> (Tensor, Tensor)", infer_fused_dropout, run_fused_dropout, kFunctionOnly, "MulBackward0");
-  r.add("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", infer_native_dropout, run_native_dropout, kFunctionOnly);
-  r.add("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor", infer_dropout_backward, run_dropout_backward);
+  r.add("_fused_dropout(Tensor input, float p, " CRESSET_GENERATOR ") -> (Tensor, Tensor)", infer_fused_dropout,
+        run_fused_dropout, kFunctionOnly, "MulBackward0");
+  r.add("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", infer_native_dropout,
+        run_native_dropout, kFunctionOnly);
+  r.add("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor", infer_dropout_backward,
+        run_dropout_backward);
 #undef CRESSET_GENERATOR
 }
 

@@ -22,7 +22,8 @@ double digamma(double x) {
   double sum = 0;
   for (; x < 10; x += 1) sum -= 1 / x;
   const double r = 1 / (x * x);
-  return sum + std::log(x) - 0.5 / x - r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r * (1.0 / 240 - r * (1.0 / 132)))));
+  return sum + std::log(x) - 0.5 / x -
+         r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r * (1.0 / 240 - r * (1.0 / 132)))));
 }
 
 // A continued fraction b0 + a1/(b1 + a2/(b2 + ...)) by Lentz's method; terms(i, a, b) gives the i-th pair.
@@ -38,7 +39,8 @@ Dual continued_fraction(Dual first, Terms&& terms) {
     c = away_from_zero(b + a / c);
     const Dual factor = c * d;
     f = f * factor;
-    if (std::fabs(factor.value - 1) < kPrecision && std::fabs(factor.slope) < kPrecision * (1 + std::fabs(f.slope))) break;
+    if (std::fabs(factor.value - 1) < kPrecision && std::fabs(factor.slope) < kPrecision * (1 + std::fabs(f.slope)))
+      break;
   }
   return f;
 }
@@ -47,7 +49,8 @@ Dual continued_fraction(Dual first, Terms&& terms) {
 Dual beta_fraction(Dual p, Dual q, double x) {
   const Dual f = continued_fraction(Dual{1}, [&](int i, Dual& a, Dual& b) {
     const Dual m{static_cast<double>(i / 2)}, even = p + Dual{2 * m.value};
-    a = i % 2 == 0 ? m * (q - m) * Dual{x} / ((even - Dual{1}) * even) : Dual{-x} * (p + m) * (p + q + m) / (even * (even + Dual{1}));
+    a = i % 2 == 0 ? m * (q - m) * Dual{x} / ((even - Dual{1}) * even)
+                   : Dual{-x} * (p + m) * (p + q + m) / (even * (even + Dual{1}));
     b = Dual{1};
   });
   return Dual{1} / f;

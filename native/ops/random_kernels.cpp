@@ -242,7 +242,7 @@ struct SmallIntegers {
 // each piece; it may overwrite the words. Only the draws are serial: where there are threads, they share the transform.
 template <class Transform>
 void transform_words(int64_t count, int64_t words_each, Generator& generator, Transform transform) {
-  constexpr int64_t piece = 2048, share = 16 * piece;
+  constexpr int64_t piece = 2048, share = 64 * piece;
   const int64_t threads = thread_count();
   if (threads > 1 && count >= 2 * share && !omp_in_parallel()) {
     const int64_t batch = threads * share;

@@ -30,9 +30,13 @@ def compare(program, ulp=0):
         results.append((program(lib), lib.rand(3)))
     (ours, after), (theirs, after_theirs) = results
     for a, b in zip(*(x if isinstance(x, tuple) else (x,) for x in (ours, theirs)), strict=True):
-        assert str(a.dtype) == str(b.dtype) and tuple(a.shape) == tuple(b.shape) and tuple(a.stride()) == tuple(b.stride())
+        assert (
+            str(a.dtype) == str(b.dtype) and tuple(a.shape) == tuple(b.shape) and tuple(a.stride()) == tuple(b.stride())
+        )
         if ulp and a.dtype.is_floating_point:
-            eps = {"float32": 2.0**-23, "float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}[str(a.dtype).split(".")[-1]]
+            eps = {"float32": 2.0**-23, "float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}[
+                str(a.dtype).split(".")[-1]
+            ]
             np.testing.assert_allclose(array(a), array(b), rtol=ulp * eps, atol=ulp * eps)
         else:
             np.testing.assert_array_equal(array(a), array(b))
@@ -122,18 +126,39 @@ class TestEveryDtype:
 @pytest.mark.parametrize(
     "dtype, bounds",
     [
-        ("int64", (-(2**63), None)), ("int64", (5, None)), ("int64", (-(2**62), 2**62)), ("int64", (0, 2**31)), ("int64", (0, 2**32)), ("int64", (0, 2**40)),
-        ("int32", (5, None)), ("int32", (-7, None)), ("int32", (-(2**31), 2**31)), ("int16", (-3, None)), ("int8", (-128, 128)), ("uint8", (0, 256)),
-        ("float32", (5, None)), ("float64", (5, None)), ("float16", (5, None)), ("bfloat16", (5, None)), ("float32", (-(2**63), None)),
-        ("float32", (0, 2**24)), ("float16", (0, 2**11)), ("bfloat16", (-(2**8), 2**8)), ("uint16", (0, 60000)), ("bool", (0, 2)),
+        ("int64", (-(2**63), None)),
+        ("int64", (5, None)),
+        ("int64", (-(2**62), 2**62)),
+        ("int64", (0, 2**31)),
+        ("int64", (0, 2**32)),
+        ("int64", (0, 2**40)),
+        ("int32", (5, None)),
+        ("int32", (-7, None)),
+        ("int32", (-(2**31), 2**31)),
+        ("int16", (-3, None)),
+        ("int8", (-128, 128)),
+        ("uint8", (0, 256)),
+        ("float32", (5, None)),
+        ("float64", (5, None)),
+        ("float16", (5, None)),
+        ("bfloat16", (5, None)),
+        ("float32", (-(2**63), None)),
+        ("float32", (0, 2**24)),
+        ("float16", (0, 2**11)),
+        ("bfloat16", (-(2**8), 2**8)),
+        ("uint16", (0, 60000)),
+        ("bool", (0, 2)),
     ],
-)  # fmt: skip
+)
 def test_integer_ranges(dtype, bounds):
     compare(lambda lib: lib.empty(40, dtype=getattr(lib, dtype)).random_(*bounds))
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("dtype, bounds", [("float32", (0, 2**25)), ("float16", (0, 4096)), ("bfloat16", (-1000, 1000)), ("float32", (2**24 + 1, 2**26))])
+@pytest.mark.parametrize(
+    "dtype, bounds",
+    [("float32", (0, 2**25)), ("float16", (0, 4096)), ("bfloat16", (-1000, 1000)), ("float32", (2**24 + 1, 2**26))],
+)
 def test_integers_too_large_for_a_float_type(dtype, bounds):
     compare(lambda lib: lib.empty(40, dtype=getattr(lib, dtype)).random_(*bounds))
 
@@ -153,7 +178,9 @@ def test_integers_too_large_for_a_float_type(dtype, bounds):
 class TestStrided:
     """Fills of memory that is not contiguous, and results that go there."""
 
-    @pytest.mark.parametrize("fill", ["uniform_", "normal_", "exponential_", "cauchy_", "log_normal_", "random_", "bernoulli_"])
+    @pytest.mark.parametrize(
+        "fill", ["uniform_", "normal_", "exponential_", "cauchy_", "log_normal_", "random_", "bernoulli_"]
+    )
     def test_fills(self, view, fill):
         compare(lambda lib: getattr(view(lib.zeros(12, 12)), fill)(), ulp=8)
         compare(lambda lib: getattr(view(lib.zeros(12, 12, dtype=lib.float64)), fill)(), ulp=8)
@@ -232,16 +259,23 @@ def test_complex_numbers(dtype):
         for lib, results in ((cresset, ours), (torch, theirs)):
             lib.manual_seed(5)
             kind = getattr(lib, dtype)
-            results += [lib.rand(size, dtype=kind), lib.randn(size, dtype=kind), lib.empty(size, dtype=kind).normal_(2, 3)]
+            results += [
+                lib.rand(size, dtype=kind),
+                lib.randn(size, dtype=kind),
+                lib.empty(size, dtype=kind).normal_(2, 3),
+            ]
         for a, b in zip(ours, theirs, strict=True):
             np.testing.assert_allclose(array(a), array(b), rtol=1e-6)
 
 
 def test_feature_and_alpha_dropout():
+    def x(lib):
+        return lib.linspace(-1, 1, 60).reshape(3, 5, 4)
+
     for name in ("feature_dropout", "alpha_dropout", "feature_alpha_dropout"):
         for p in (0.2, 0.5):
-            compare(lambda lib: getattr(lib, name)(lib.linspace(-1, 1, 60).reshape(3, 5, 4), p, True))  # noqa: B023
-            compare(lambda lib: getattr(lib, name + "_")(lib.linspace(-1, 1, 60).reshape(3, 5, 4), p, True))  # noqa: B023
+            compare(lambda lib: getattr(lib, name)(x(lib), p, True))  # noqa: B023
+            compare(lambda lib: getattr(lib, name + "_")(x(lib), p, True))  # noqa: B023
 
 
 def test_gradient_of_dropout():
@@ -292,13 +326,32 @@ class TestStates:
             g = lib.Generator().manual_seed(9)
             x = lib.rand(20, generator=g)
             return (
-                x, lib.randn(20, generator=g), lib.randint(5, (20,), generator=g), lib.randint(1, 5, (20,), generator=g), lib.randperm(20, generator=g),
-                lib.normal(0.0, 1.0, (3,), generator=g), lib.normal(x, 1.0, generator=g), lib.bernoulli(x, generator=g), lib.bernoulli(x, 0.5, generator=g),
-                lib.multinomial(x, 5, generator=g), lib.poisson(x, g), lib.binomial(x, x, generator=g), lib.rand_like(x, generator=g), lib.randn_like(x, generator=g),
-                lib.randint_like(x, 9, generator=g), lib.empty(4).uniform_(generator=g), lib.empty(4).normal_(generator=g), lib.empty(4).random_(generator=g),
-                lib.empty(4).random_(3, generator=g), lib.empty(4).random_(3, 9, generator=g), lib.empty(4).bernoulli_(0.3, generator=g),
-                lib.empty(4).exponential_(generator=g), lib.empty(4).geometric_(0.2, generator=g), lib.empty(4).cauchy_(generator=g), lib.empty(4).log_normal_(generator=g),
-            )  # fmt: skip
+                x,
+                lib.randn(20, generator=g),
+                lib.randint(5, (20,), generator=g),
+                lib.randint(1, 5, (20,), generator=g),
+                lib.randperm(20, generator=g),
+                lib.normal(0.0, 1.0, (3,), generator=g),
+                lib.normal(x, 1.0, generator=g),
+                lib.bernoulli(x, generator=g),
+                lib.bernoulli(x, 0.5, generator=g),
+                lib.multinomial(x, 5, generator=g),
+                lib.poisson(x, g),
+                lib.binomial(x, x, generator=g),
+                lib.rand_like(x, generator=g),
+                lib.randn_like(x, generator=g),
+                lib.randint_like(x, 9, generator=g),
+                lib.empty(4).uniform_(generator=g),
+                lib.empty(4).normal_(generator=g),
+                lib.empty(4).random_(generator=g),
+                lib.empty(4).random_(3, generator=g),
+                lib.empty(4).random_(3, 9, generator=g),
+                lib.empty(4).bernoulli_(0.3, generator=g),
+                lib.empty(4).exponential_(generator=g),
+                lib.empty(4).geometric_(0.2, generator=g),
+                lib.empty(4).cauchy_(generator=g),
+                lib.empty(4).log_normal_(generator=g),
+            )
 
         compare(program, ulp=8)
 

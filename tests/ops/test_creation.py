@@ -28,10 +28,16 @@ def test_the_kind_of_number_decides_the_dtype_of_full(value, dtype):
 @pytest.mark.parametrize(
     "value, dtype",
     [
-        (300, cresset.uint8), (-129, cresset.int8), (2**31, cresset.int32), (1e300, cresset.float32), (70000, cresset.float16),
-        (math.nan, cresset.int64), (math.inf, cresset.int32), (1j, cresset.float32),
+        (300, cresset.uint8),
+        (-129, cresset.int8),
+        (2**31, cresset.int32),
+        (1e300, cresset.float32),
+        (70000, cresset.float16),
+        (math.nan, cresset.int64),
+        (math.inf, cresset.int32),
+        (1j, cresset.float32),
     ],
-)  # fmt: skip
+)
 def test_a_number_that_does_not_fit_is_refused(value, dtype):
     with pytest.raises(RuntimeError, match="cannot be converted to type .* without overflow"):
         cresset.full((1,), value, dtype=dtype)
@@ -79,7 +85,9 @@ class TestErrors:
             cresset.zeros(2, device="cpu", pin_memory=True)
 
     def test_fill_with_more_than_one_element(self):
-        with pytest.raises(RuntimeError, match="only supports 0-dimension value tensor but got tensor with 1 dimensions"):
+        with pytest.raises(
+            RuntimeError, match="only supports 0-dimension value tensor but got tensor with 1 dimensions"
+        ):
             cresset.zeros(2).fill_(cresset.ones(1))
 
 
@@ -108,7 +116,12 @@ class TestArange:
 
     @pytest.mark.parametrize(
         "args, phrase",
-        [((0, 5, 0), "step must be nonzero"), ((5, 0), "inconsistent with step sign"), ((0, math.inf), "unsupported range"), ((1j,), "real")],
+        [
+            ((0, 5, 0), "step must be nonzero"),
+            ((5, 0), "inconsistent with step sign"),
+            ((0, math.inf), "unsupported range"),
+            ((1j,), "real"),
+        ],
     )
     def test_impossible_ranges(self, args, phrase):
         with pytest.raises(RuntimeError, match=phrase):

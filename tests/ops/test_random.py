@@ -1,4 +1,4 @@
-"""Random tensors: ranges, moments, streams, gradients and errors. That the numbers are PyTorch's is tested in tests/compat."""
+"""Random tensors: ranges, moments, streams, gradients and errors. tests/compat compares the numbers with PyTorch's."""
 
 import math
 
@@ -30,7 +30,18 @@ def drawn(sample, **kwargs):
         (lambda x: cresset.binomial(x.fill_(10), cresset.full_like(x, 0.3)), 3.0, 2.1),
         (lambda x: cresset._standard_gamma(x.fill_(4)), 4.0, 4.0),
     ],
-    ids=["uniform", "normal", "exponential", "bernoulli", "geometric", "random", "log_normal", "poisson", "binomial", "gamma"],
+    ids=[
+        "uniform",
+        "normal",
+        "exponential",
+        "bernoulli",
+        "geometric",
+        "random",
+        "log_normal",
+        "poisson",
+        "binomial",
+        "gamma",
+    ],
 )
 def test_moments(fill, mean, variance):
     values = drawn(fill, dtype=cresset.float64)
@@ -256,7 +267,9 @@ class TestDropout:
 
 
 class TestGradients:
-    @pytest.mark.parametrize("fill", ["uniform_", "normal_", "bernoulli_", "random_", "exponential_", "cauchy_", "log_normal_"])
+    @pytest.mark.parametrize(
+        "fill", ["uniform_", "normal_", "bernoulli_", "random_", "exponential_", "cauchy_", "log_normal_"]
+    )
     def test_what_is_overwritten_gets_zero(self, fill):
         x = cresset.ones(3, requires_grad=True)
         getattr(x.clone(), fill)().sum().backward()
