@@ -56,12 +56,15 @@ def _propagate(*call):
 _native.set_python_hooks(anomaly_mode.note, anomaly_mode.explain, _propagate, PACKAGE)
 
 # Loaded when first asked for.
-_LATER = ("forward_ad", "functional")
+_PARTS = {"forward_ad", "function", "functional", "profiler"}
+_NAMES = {"Function": "function", "gradcheck": "gradcheck", "gradgradcheck": "gradcheck"}
 
 
 def __getattr__(name):
-    if name in _LATER:
+    if name in _PARTS:
         return importlib.import_module("." + name, __name__)
+    if name in _NAMES:
+        return getattr(importlib.import_module("." + _NAMES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -170,9 +170,11 @@ def propagate(name, overload, arguments, outputs, before=None):
         if all(tangent is None for _, tangent in pairs):
             return  # tangents of a level that is closed
         tangents = {id(tensor): tangent for tensor, tangent in pairs if tangent is not None}
-        target = outputs[0] if outputs and outputs[0] is tensors[0] else None
+        target = outputs[0] if name.endswith("_") and outputs[0] is tensors[0] else None
         pushed = push(name, overload, arguments, outputs, tangents, target, before)
     for output, tangent in zip(outputs, pushed, strict=True):
+        if output is not target and any(output is tensor for tensor in tensors):
+            continue  # nothing was to be done, such as a conversion to the same dtype
         if tangent is None:
             if output is target and tangent_of(output) is not None:  # overwritten by something constant
                 tangent_of(output).zero_()

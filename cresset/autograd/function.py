@@ -19,14 +19,12 @@ The context of a call, `ctx`, is the call's node in the graph: it is `y.grad_fn`
 import functools
 import inspect
 import warnings
-from collections import OrderedDict
 
 import cresset
 from cresset import _native
 from cresset._native import Tensor
 
 from . import forward_ad
-from .hooks import RemovableHandle
 
 __all__ = [
     "BackwardCFunction",
@@ -389,28 +387,3 @@ def once_differentiable(fn):
         return results[0] if one else tuple(results)
 
     return backward
-
-
-# ---- hooks of nodes, for all kinds of them
-
-
-def register_hook(node, fn):
-    """Call `fn(grad_inputs, grad_outputs)` after the node's backward; what it returns, unless None, replaces grad_inputs."""
-    return add_hook(node, fn, before=False)
-
-
-def register_prehook(node, fn):
-    """Call `fn(grad_outputs)` before the node's backward; what it returns, unless None, replaces grad_outputs."""
-    return add_hook(node, fn, before=True)
-
-
-def add_hook(node, fn, before):
-    hooks = OrderedDict()
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = fn
-    node._add_hook_dict(hooks, before)
-    return handle
-
-
-_native.Node.register_hook = register_hook
-_native.Node.register_prehook = register_prehook

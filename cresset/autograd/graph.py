@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import weakref
-from collections import namedtuple
+from collections import OrderedDict, namedtuple
 from collections.abc import Iterable
 
 import cresset
@@ -54,6 +54,31 @@ def increment_version(tensor):
         if not isinstance(t, Tensor):
             raise TypeError(f"increment_version: expected a Tensor, got {type(t).__name__}")
         _native.bump_version(t)
+
+
+# ---- hooks of nodes
+
+
+def register_hook(node, fn):
+    """Call `fn(grad_inputs, grad_outputs)` after the node's backward; what it returns, unless None, replaces grad_inputs."""
+    return add_hook(node, fn, before=False)
+
+
+def register_prehook(node, fn):
+    """Call `fn(grad_outputs)` before the node's backward; what it returns, unless None, replaces grad_outputs."""
+    return add_hook(node, fn, before=True)
+
+
+def add_hook(node, fn, before):
+    hooks = OrderedDict()
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = fn
+    node._add_hook_dict(hooks, before)
+    return handle
+
+
+Node.register_hook = register_hook
+Node.register_prehook = register_prehook
 
 
 # ---- what backward keeps
