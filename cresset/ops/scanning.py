@@ -67,16 +67,17 @@ logcumsumexp = operator("logcumsumexp", """The logarithm of the sum of exponenti
 
 @logcumsumexp.derivative
 def _(grad, input, output, dim):
-    def part(size):
-        return (_from_the_end(cresset.logcumsumexp, size.log() - output.conj(), dim) + input.conj()).exp()
+    def part(log_size):
+        return (_from_the_end(cresset.logcumsumexp, log_size - output.conj(), dim) + input.conj()).exp()
 
     def gradient():
         if input.ndim == 0 or input.numel() == 0:
             return grad
         if input.is_complex():
-            return part(grad)
-        # Sums of logarithms know no signs: what is positive and what is negative go separately.
-        return part(grad.clamp_min(0)) - part((-grad).clamp_min(0))
+            return part(grad.log())
+        # Logarithms know no signs: what is positive and what is negative go separately. The lowest number stands for log(0).
+        nothing = cresset.finfo(grad.dtype).min
+        return part(cresset.where(grad > 0, grad.log(), nothing)) - part(cresset.where(grad < 0, (-grad).log(), nothing))
 
     yield gradient
 

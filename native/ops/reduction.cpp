@@ -170,7 +170,7 @@ template <Form kForm>
 void infer_mean(Call& c) {
   const Tensor t = c.tensor(0);
   const auto a = arguments_of<kForm>(c, t);
-  const Dtype dtype = dtype_wanted(c, a.dtype_at, t.dtype());
+  const Dtype dtype = c.dtype_or(a.dtype_at, t.dtype());
   check(is_differentiable(dtype), "mean(): could not infer output dtype. ", c.has(a.dtype_at) ? "Optional" : "Input",
         " dtype must be either a floating point or complex dtype. Got: ", legacy_name(dtype));
   promise_reduced(c, t, a.reduced, a.keepdim, dtype);
