@@ -39,15 +39,19 @@ def _(grad, output, dim):
 
 
 _softmax_backward_data = operator("_softmax_backward_data", """With y = softmax(x): dx = y (dy - sum(dy y)).""")
-_log_softmax_backward_data = operator("_log_softmax_backward_data", """With y = log_softmax(x): dx = dy - exp(y) sum(dy).""")
+_log_softmax_backward_data = operator(
+    "_log_softmax_backward_data", """With y = log_softmax(x): dx = dy - exp(y) sum(dy)."""
+)
 
 
 @_softmax_backward_data.derivative
 def _(grad, grad_output, output, dim):
     yield lambda: cresset._softmax_backward_data(grad, output, dim)
-    yield lambda: (
-        grad * (grad_output - (grad_output * output).sum(dim, keepdim=True))
-        - grad_output * (grad * output).sum(dim, keepdim=True)
+    yield (
+        lambda: (
+            grad * (grad_output - (grad_output * output).sum(dim, keepdim=True))
+            - grad_output * (grad * output).sum(dim, keepdim=True)
+        )
     )
 
 
@@ -88,7 +92,9 @@ def _standardized_backward(grad, standard, rstd, dims, centred=True):
 
 # --- layer and RMS normalization ---
 
-native_layer_norm = operator("native_layer_norm", """Layer normalization, the mean and the reciprocal standard deviation: see `layer_norm`.""")
+native_layer_norm = operator(
+    "native_layer_norm", """Layer normalization, the mean and the reciprocal standard deviation: see `layer_norm`."""
+)
 
 
 def _row_gradients(grad, input, normalized_shape, mean, rstd, weight, eps, centred):
@@ -153,7 +159,9 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 
 # --- group normalization ---
 
-native_group_norm = operator("native_group_norm", """Group normalization, the mean and the reciprocal standard deviation: see `group_norm`.""")
+native_group_norm = operator(
+    "native_group_norm", """Group normalization, the mean and the reciprocal standard deviation: see `group_norm`."""
+)
 
 
 @native_group_norm.derivative
@@ -188,7 +196,9 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
 
 # --- batch normalization ---
 
-native_batch_norm = operator("native_batch_norm", """Batch normalization, the mean and the reciprocal standard deviation: see `batch_norm`.""")
+native_batch_norm = operator(
+    "native_batch_norm", """Batch normalization, the mean and the reciprocal standard deviation: see `batch_norm`."""
+)
 
 
 @native_batch_norm.derivative
@@ -242,7 +252,9 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     samples, channels = input.shape[:2]
-    mean, var, weight, bias = (None if t is None else t.repeat(samples) for t in (running_mean, running_var, weight, bias))
+    mean, var, weight, bias = (
+        None if t is None else t.repeat(samples) for t in (running_mean, running_var, weight, bias)
+    )
     flat = input.contiguous().view(1, samples * channels, *input.shape[2:])
     out = cresset.batch_norm(flat, weight, bias, mean, var, use_input_stats, momentum, eps, cudnn_enabled)
     if use_input_stats:

@@ -168,7 +168,11 @@ aminmax = operator("aminmax", """The smallest and the largest element, of all or
 @aminmax.derivative
 def _(grads, input, outputs, dim, keepdim):
     dims = () if dim is None else dim
-    yield lambda: _shared(grads[0], input, outputs[0], dims, keepdim) + _shared(grads[1], input, outputs[1], dims, keepdim)
+    yield (
+        lambda: (
+            _shared(grads[0], input, outputs[0], dims, keepdim) + _shared(grads[1], input, outputs[1], dims, keepdim)
+        )
+    )
 
 
 max = operator("max", """The largest element; with `dim` the largest along it and its index; with another tensor the elementwise maximum.
@@ -356,41 +360,59 @@ def _(grad, input, output, unbiased):
 @var_mean.derivative
 def _(grads, input, dim, correction, keepdim):
     dim = _as_dims(dim)
-    yield lambda: _var_backward(grads[0], input, dim, correction, keepdim) + _mean_backward(grads[1], input, dim, keepdim)
+    yield (
+        lambda: _var_backward(grads[0], input, dim, correction, keepdim) + _mean_backward(grads[1], input, dim, keepdim)
+    )
 
 
 @operator("var_mean.dim").derivative
 def _(grads, input, dim, unbiased, keepdim):
     dim = _as_dims(dim)
-    yield lambda: _var_backward(grads[0], input, dim, int(unbiased), keepdim) + _mean_backward(grads[1], input, dim, keepdim)
+    yield (
+        lambda: (
+            _var_backward(grads[0], input, dim, int(unbiased), keepdim) + _mean_backward(grads[1], input, dim, keepdim)
+        )
+    )
 
 
 @operator("var_mean.unbiased").derivative
 def _(grads, input, unbiased):
-    yield lambda: _var_backward(grads[0], input, None, int(unbiased), False) + _mean_backward(grads[1], input, None, False)
+    yield (
+        lambda: (
+            _var_backward(grads[0], input, None, int(unbiased), False) + _mean_backward(grads[1], input, None, False)
+        )
+    )
 
 
 @std_mean.derivative
 def _(grads, input, outputs, dim, correction, keepdim):
     dim = _as_dims(dim)
-    yield lambda: (
-        _std_backward(grads[0], input, outputs[0], dim, correction, keepdim) + _mean_backward(grads[1], input, dim, keepdim)
+    yield (
+        lambda: (
+            _std_backward(grads[0], input, outputs[0], dim, correction, keepdim)
+            + _mean_backward(grads[1], input, dim, keepdim)
+        )
     )
 
 
 @operator("std_mean.dim").derivative
 def _(grads, input, outputs, dim, unbiased, keepdim):
     dim = _as_dims(dim)
-    yield lambda: (
-        _std_backward(grads[0], input, outputs[0], dim, int(unbiased), keepdim)
-        + _mean_backward(grads[1], input, dim, keepdim)
+    yield (
+        lambda: (
+            _std_backward(grads[0], input, outputs[0], dim, int(unbiased), keepdim)
+            + _mean_backward(grads[1], input, dim, keepdim)
+        )
     )
 
 
 @operator("std_mean.unbiased").derivative
 def _(grads, input, outputs, unbiased):
-    yield lambda: (
-        _std_backward(grads[0], input, outputs[0], None, int(unbiased), False) + _mean_backward(grads[1], input, None, False)
+    yield (
+        lambda: (
+            _std_backward(grads[0], input, outputs[0], None, int(unbiased), False)
+            + _mean_backward(grads[1], input, None, False)
+        )
     )
 
 

@@ -77,7 +77,9 @@ def _(grad, input, output, dim):
             return part(grad.log())
         # Logarithms know no signs: what is positive and what is negative go separately. The lowest number stands for log(0).
         nothing = cresset.finfo(grad.dtype).min
-        return part(cresset.where(grad > 0, grad.log(), nothing)) - part(cresset.where(grad < 0, (-grad).log(), nothing))
+        return part(cresset.where(grad > 0, grad.log(), nothing)) - part(
+            cresset.where(grad < 0, (-grad).log(), nothing)
+        )
 
     yield gradient
 

@@ -12,7 +12,22 @@ torch = pytest.importorskip("torch")
 RNG = np.random.default_rng(0)
 
 # Shapes that meet every path: one chunk, many chunks, short rows, narrow and wide columns, several reduced dimensions.
-SHAPES = [(), (1,), (7,), (100,), (20000,), (3, 5), (1000, 4), (4, 1000), (700, 33), (33, 700), (3, 4000), (2, 3, 4, 5), (5, 1, 300), (2, 70, 65)]
+SHAPES = [
+    (),
+    (1,),
+    (7,),
+    (100,),
+    (20000,),
+    (3, 5),
+    (1000, 4),
+    (4, 1000),
+    (700, 33),
+    (33, 700),
+    (3, 4000),
+    (2, 3, 4, 5),
+    (5, 1, 300),
+    (2, 70, 65),
+]
 LAYOUTS = {
     "plain": lambda a: a,
     "transposed": lambda a: np.ascontiguousarray(a.T).T,
@@ -36,7 +51,11 @@ def both(array, dtype):
 
 def to_numpy(t):
     t = t.detach()
-    return (t.to(cresset.float32) if isinstance(t, cresset.Tensor) else t.float()).numpy() if "float16" in str(t.dtype) else t.numpy(force=True)
+    return (
+        (t.to(cresset.float32) if isinstance(t, cresset.Tensor) else t.float()).numpy()
+        if "float16" in str(t.dtype)
+        else t.numpy(force=True)
+    )
 
 
 def agree(ours, theirs, rtol=None):
@@ -64,8 +83,7 @@ def draw(shape, dtype):
 
 def dims_of(ndim):
     yield None
-    for d in range(ndim):
-        yield d
+    yield from range(ndim)
     if ndim > 1:
         yield (0, -1)
         yield tuple(range(ndim))
@@ -175,8 +193,12 @@ def test_gradients_and_their_gradients():
                 weight = lib.from_numpy(seed)
                 y = f(x)
                 (y * weight.reshape(-1)[: y.numel()].reshape(y.shape)).sum()
-                (g,) = lib.autograd.grad((y * weight.reshape(-1)[: y.numel()].reshape(y.shape)).sum(), x, create_graph=True)
-                (h,) = lib.autograd.grad((g * weight).square().sum(), x, allow_unused=True) if g.requires_grad else (None,)
+                (g,) = lib.autograd.grad(
+                    (y * weight.reshape(-1)[: y.numel()].reshape(y.shape)).sum(), x, create_graph=True
+                )
+                (h,) = (
+                    lib.autograd.grad((g * weight).square().sum(), x, allow_unused=True) if g.requires_grad else (None,)
+                )
                 results.append((g, lib.zeros_like(x) if h is None else h))
             try:
                 agree(*results)
@@ -192,12 +214,24 @@ NORMALIZATIONS = {
     "rms default": lambda lib, x, w, b: lib.rms_norm(x, x.shape[-2:]),
     "group": lambda lib, x, w, b: lib.group_norm(x, 2, w[: x.shape[1]], b[: x.shape[1]]),
     "group plain": lambda lib, x, w, b: lib.group_norm(x, 1),
-    "batch": lambda lib, x, w, b: lib.batch_norm(x, w[: x.shape[1]], b[: x.shape[1]], None, None, True, 0.1, 1e-5, False),
+    "batch": lambda lib, x, w, b: lib.batch_norm(
+        x, w[: x.shape[1]], b[: x.shape[1]], None, None, True, 0.1, 1e-5, False
+    ),
     "batch plain": lambda lib, x, w, b: lib.batch_norm(x, None, None, None, None, True, 0.1, 1e-5, False),
     "batch in evaluation": lambda lib, x, w, b: lib.batch_norm(
-        x, w[: x.shape[1]], b[: x.shape[1]], b[: x.shape[1]].detach(), w[: x.shape[1]].detach().square(), False, 0.1, 1e-5, False
+        x,
+        w[: x.shape[1]],
+        b[: x.shape[1]],
+        b[: x.shape[1]].detach(),
+        w[: x.shape[1]].detach().square(),
+        False,
+        0.1,
+        1e-5,
+        False,
     ),
-    "instance": lambda lib, x, w, b: lib.instance_norm(x, w[: x.shape[1]], b[: x.shape[1]], None, None, True, 0.1, 1e-5, False),
+    "instance": lambda lib, x, w, b: lib.instance_norm(
+        x, w[: x.shape[1]], b[: x.shape[1]], None, None, True, 0.1, 1e-5, False
+    ),
 }
 
 
@@ -423,7 +457,19 @@ def test_results_do_not_depend_on_the_number_of_threads():
     try:
         for threads in (1, 2, 3):
             cresset.set_num_threads(threads)
-            results.append([x.sum(), x.sum(0), x.sum(1), x.t().mean(0), x.var(), x.norm(3), x.softmax(1), x.cumsum(0), cresset.layer_norm(x, (1000,))])
+            results.append(
+                [
+                    x.sum(),
+                    x.sum(0),
+                    x.sum(1),
+                    x.t().mean(0),
+                    x.var(),
+                    x.norm(3),
+                    x.softmax(1),
+                    x.cumsum(0),
+                    cresset.layer_norm(x, (1000,)),
+                ]
+            )
     finally:
         cresset.set_num_threads(before)
     for other in results[1:]:

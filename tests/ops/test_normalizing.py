@@ -1,0 +1,136 @@
+"""Softmax, and normalization over layers, groups, batches."""
+
+import math
+
+import pytest
+
+import cresset
+from cresset.autograd import gradcheck, gradgradcheck
+
+NAN, INF = float("nan"), float("inf")
+
+
+def test_softmax_sums_to_one_along_any_dimension():
+    x = cresset.arange(600.0).reshape(3, 20, 10) % 7
+    for dim in (0, 1, 2, -1):
+        assert x.softmax(dim).sum(dim).flatten().tolist() == pytest.approx([1.0] * (600 // x.size(dim)), rel=1e-6)
+        assert x.log_softmax(dim).exp().flatten().tolist() == pytest.approx(x.softmax(dim).flatten().tolist(), rel=1e-5)
+
+
+def test_softmax_of_known_values_and_of_extremes():
+    assert cresset.tensor([0.0, math.log(3)]).softmax(0).tolist() == pytest.approx([0.25, 0.75])
+    assert cresset.tensor([1000.0, 1000.0]).softmax(0).tolist() == [0.5, 0.5]
+    assert cresset.tensor([-INF, 0.0]).softmax(0).tolist() == [0.0, 1.0]
+    assert all(math.isnan(v) for v in cresset.tensor([-INF, -INF]).softmax(0).tolist())
+    assert cresset.tensor([0.0, -1e6]).log_softmax(0).tolist() == [0.0, -1e6]
+
+
+def test_softmax_can_convert_on_the_way():
+    x = cresset.zeros(2, dtype=cresset.float16)
+    assert x.softmax(0).dtype == cresset.float16 and x.softmax(0, dtype=cresset.float64).dtype == cresset.float64
+    with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
+        cresset.arange(3).softmax(0)
+
+
+def test_layer_norm_of_known_values():
+    x = cresset.tensor([[1.0, 3.0], [0.0, 4.0]])
+    assert cresset.layer_norm(x, (2,), eps=0.0).tolist() == [[-1.0, 1.0], [-1.0, 1.0]]
+    weight, bias = cresset.tensor([2.0, 3.0]), cresset.tensor([0.0, 1.0])
+    assert cresset.layer_norm(x, (2,), weight, bias, 0.0).tolist() == [[-2.0, 4.0], [-2.0, 4.0]]
+    out, mean, rstd = cresset.native_layer_norm(x, (2,), None, None, 0.0)
+    assert mean.tolist() == [[2.0], [2.0]] and rstd.tolist() == [[1.0], [0.5]]
+
+
+def test_rms_norm_of_known_values():
+    assert cresset.rms_norm(cresset.tensor([3.0, 4.0, 0.0, 0.0]), (4,)).tolist() == pytest.approx([1.2, 1.6, 0, 0])
+
+
+def test_group_norm_of_known_values():
+    x = cresset.tensor([[1.0, 3.0, 5.0, 9.0]])
+    assert cresset.group_norm(x, 2, eps=0.0).tolist() == [[-1.0, 1.0, -1.0, 1.0]]
+    assert cresset.group_norm(x, 2, cresset.tensor([1.0, 2.0, 3.0, 4.0]), None, 0.0).tolist() == [
+        [-1.0, 2.0, -3.0, 4.0]
+    ]
+
+
+def test_batch_norm_learns_running_statistics_and_uses_them_in_evaluation():
+    x, mean, var = cresset.tensor([[1.0], [3.0]]), cresset.zeros(1), cresset.ones(1)
+    out = cresset.batch_norm(x, None, None, mean, var, True, 0.5, 0.0, False)
+    assert out.tolist() == [[-1.0], [1.0]] and mean.tolist() == [1.0] and var.tolist() == [1.5]
+    out = cresset.batch_norm(x, None, None, cresset.tensor([1.0]), cresset.tensor([4.0]), False, 0.5, 0.0, False)
+    assert out.tolist() == [[0.0], [1.0]]
+
+
+def test_two_forward_passes_in_training_can_both_go_backward():
+    x, mean, var = cresset.randn(4, 2, 3, requires_grad=True), cresset.zeros(2), cresset.ones(2)
+    first = cresset.batch_norm(x, None, None, mean, var, True, 0.1, 1e-5, False)
+    second = cresset.batch_norm(x * 2, None, None, mean, var, True, 0.1, 1e-5, False)
+    (first * second).sum().backward()
+    assert x.grad.isfinite().all()
+
+
+def test_batch_norm_keeps_channels_last():
+    x = cresset.randn(2, 3, 4, 5)
+    last = x.contiguous(memory_format=cresset.channels_last)
+    plain, kept = (cresset.batch_norm(t, None, None, None, None, True, 0.1, 1e-5, False) for t in (x, last))
+    assert kept.stride() == last.stride()
+    assert (plain - kept).abs().max().item() < 1e-6
+
+
+def test_only_the_normalized_tensor_has_a_gradient():
+    x = cresset.randn(2, 3, requires_grad=True)
+    out, mean, rstd = cresset.native_layer_norm(x, (3,), None, None, 1e-5)
+    assert out.requires_grad and not mean.requires_grad and not rstd.requires_grad
+    assert "NativeLayerNormBackward0" in repr(out.grad_fn)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda x: cresset.layer_norm(x, (4,)),
+            r"Given normalized_shape=\[4\], expected input with shape \[\*, 4\], but got input of size\[2, 3\]",
+        ),
+        (lambda x: cresset.layer_norm(x, ()), "at least 1-dimensional"),
+        (
+            lambda x: cresset.layer_norm(x, (3,), cresset.ones(2)),
+            "Expected weight to be of same shape as normalized_shape",
+        ),
+        (lambda x: cresset.group_norm(x, 2), "divisible by num_groups"),
+        (
+            lambda x: cresset.batch_norm(x, cresset.ones(4), None, None, None, True, 0.1, 1e-5, False),
+            "weight should contain 3 elements not 4",
+        ),
+        (
+            lambda x: cresset.batch_norm(x, None, None, None, None, False, 0.1, 1e-5, False),
+            "running_mean must be defined in evaluation mode",
+        ),
+    ],
+)
+def test_errors_name_what_is_wrong(call, message):
+    with pytest.raises(RuntimeError, match=message):
+        call(cresset.ones(2, 3))
+
+
+FUNCTIONS = {
+    "softmax": lambda x, w, b: x.softmax(1),
+    "log_softmax": lambda x, w, b: x.log_softmax(2),
+    "layer_norm": lambda x, w, b: cresset.layer_norm(x, (4,), w, b),
+    "layer_norm over two": lambda x, w, b: cresset.layer_norm(x, (4, 4)),
+    "rms_norm": lambda x, w, b: cresset.rms_norm(x, (4,), w, 1e-3),
+    "group_norm": lambda x, w, b: cresset.group_norm(x, 2, w, b),
+    "batch_norm": lambda x, w, b: cresset.batch_norm(x, w, b, None, None, True, 0.1, 1e-5, False),
+    "batch_norm in evaluation": lambda x, w, b: cresset.batch_norm(
+        x, w, b, cresset.full_like(w, 0.3).detach(), cresset.full_like(w, 2.0).detach(), False, 0.1, 1e-5, False
+    ),
+    "instance_norm": lambda x, w, b: cresset.instance_norm(x, w, b, None, None, True, 0.1, 1e-5, False),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives_agree_with_finite_differences(name):
+    x = (cresset.arange(32, dtype=cresset.float64).reshape(2, 4, 4) * 7 % 31 / 9 - 1.5).requires_grad_()
+    w = cresset.tensor([0.5, -1.0, 2.0, 1.5], dtype=cresset.float64, requires_grad=True)
+    b = cresset.tensor([0.1, 0.2, -0.3, 0.4], dtype=cresset.float64, requires_grad=True)
+    assert gradcheck(FUNCTIONS[name], (x, w, b))
+    assert gradgradcheck(FUNCTIONS[name], (x, w, b))

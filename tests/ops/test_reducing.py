@@ -1,0 +1,201 @@
+"""Reductions: sums, products, extremes, logic, moments, norms."""
+
+import math
+
+import pytest
+
+import cresset
+from cresset.autograd import gradcheck, gradgradcheck
+
+NAN, INF = float("nan"), float("inf")
+
+
+def test_sum_takes_all_one_or_several_dimensions():
+    x = cresset.arange(24).reshape(2, 3, 4)
+    assert x.sum().item() == 276
+    assert x.sum(0).tolist() == [[12, 14, 16, 18], [20, 22, 24, 26], [28, 30, 32, 34]]
+    assert x.sum((0, -1)).tolist() == [60, 92, 124]
+    assert x.sum(1, keepdim=True).shape == (2, 1, 4)
+    assert x.sum(()).item() == 276
+
+
+def test_sum_of_every_layout():
+    x = cresset.arange(60.0).reshape(3, 4, 5)
+    views = [x, x.permute(2, 0, 1), x[:, ::2], x.transpose(0, 1)[1:], x[:1].expand(7, 4, 5)]
+    for view in views:
+        for dim in range(3):
+            assert view.sum(dim).tolist() == view.contiguous().sum(dim).tolist()
+
+
+def test_sums_of_integers_and_bool_are_int64():
+    assert cresset.tensor([100, 100, 100], dtype=cresset.int8).sum().item() == 300
+    assert cresset.tensor([True, True]).sum().dtype == cresset.int64
+    assert cresset.tensor([1.7, 1.7]).sum(dtype=cresset.int64).item() == 2
+
+
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.float16, cresset.bfloat16])
+def test_a_long_sum_keeps_its_digits(dtype):
+    x = cresset.ones(20_000_000 if dtype == cresset.float32 else 100_000, dtype=dtype)
+    assert x.sum(dtype=cresset.float32).item() == x.numel()
+    assert x.mean().item() == 1.0
+
+
+def test_columns_keep_their_digits_too():
+    x = cresset.full((100_000, 3), 0.1)
+    assert x.sum(0).tolist() == pytest.approx([10000.0] * 3, rel=1e-6)
+
+
+def test_mean_of_integers_is_refused():
+    with pytest.raises(RuntimeError, match="could not infer output dtype.*Got: Long"):
+        cresset.arange(3).mean()
+
+
+def test_prod_and_its_gradient_with_zeros():
+    x = cresset.tensor([2.0, 0.0, 3.0], requires_grad=True)
+    x.prod().backward()
+    assert x.grad.tolist() == [0.0, 6.0, 0.0]
+    assert cresset.tensor([[1, 2], [3, 4]]).prod(0).tolist() == [3, 8]
+
+
+def test_extremes_and_where_they_are():
+    x = cresset.tensor([[1, 5, 5], [7, 2, 0]])
+    values, indices = x.max(1)
+    assert values.tolist() == [5, 7] and indices.tolist() == [1, 0]
+    assert x.min(dim=0).indices.tolist() == [0, 1, 1]
+    assert x.argmax().item() == 3 and x.argmin(1).tolist() == [0, 2]
+    assert x.amax((0, 1)).item() == 7
+    assert [t.item() for t in x.aminmax()] == [0, 7]
+    assert cresset.max(x, cresset.tensor([3])).tolist() == [[3, 5, 5], [7, 3, 3]]
+
+
+def test_the_first_of_equal_elements_is_found_anywhere():
+    for n in (3, 70, 5000):
+        x = cresset.zeros(n)
+        x[n - 1] = 1
+        assert x.argmax().item() == n - 1
+        x[n // 2] = 1
+        assert x.argmax().item() == n // 2
+        columns = x.unsqueeze(1).repeat(1, 3)
+        assert columns.argmax(0).tolist() == [n // 2] * 3
+
+
+def test_nan_is_the_extreme_of_all():
+    x = cresset.tensor([1.0, NAN, 3.0, NAN])
+    assert math.isnan(x.max().item()) and math.isnan(x.amin().item())
+    assert x.max(0).indices.item() == 1 and x.argmin().item() == 1
+
+
+def test_equal_extremes_share_the_gradient():
+    x = cresset.tensor([1.0, 3.0, 3.0], requires_grad=True)
+    x.amax().backward()
+    assert x.grad.tolist() == [0.0, 0.5, 0.5]
+    y = cresset.tensor([1.0, 3.0, 3.0], requires_grad=True)
+    y.max(0).values.backward()
+    assert y.grad.tolist() == [0.0, 1.0, 0.0]
+
+
+def test_any_all_count():
+    x = cresset.tensor([[0.0, 1.0], [2.0, NAN]])
+    assert x.any(1).tolist() == [True, True] and x.all(1).tolist() == [False, True]
+    assert x.count_nonzero().item() == 3 and x.count_nonzero(0).tolist() == [1, 2]
+    assert cresset.zeros(0).all().item() and not cresset.zeros(0).any().item()
+    assert cresset.tensor([1], dtype=cresset.uint8).any().dtype == cresset.uint8
+    assert x.any(dim=()).tolist() == [[False, True], [True, True]]
+
+
+def test_logsumexp_does_not_overflow():
+    x = cresset.tensor([[1000.0, 1000.0], [-INF, -INF], [INF, 0.0]])
+    assert x.logsumexp(1).tolist() == pytest.approx([1000 + math.log(2), -INF, INF])
+    many = cresset.full((10000,), -1000.0)
+    assert many.logsumexp(0).item() == pytest.approx(-1000 + math.log(10000))
+
+
+def test_variance_in_its_three_spellings():
+    x = cresset.tensor([[1.0, 3.0], [2.0, 6.0]])
+    assert x.var(1).tolist() == [2.0, 8.0]
+    assert x.var(1, False).tolist() == [1.0, 4.0]
+    assert x.var(1, correction=0).tolist() == [1.0, 4.0]
+    assert x.var(False).item() == 3.5
+    assert x.std(1).tolist() == pytest.approx([2**0.5, 8**0.5])
+    assert x.std(1, unbiased=True, keepdim=True).shape == (2, 1)
+    assert [t.tolist() for t in cresset.var_mean(x, 1)] == [[2.0, 8.0], [2.0, 4.0]]
+    assert cresset.tensor([1 + 1j, -1 - 1j]).var().item() == 4.0
+
+
+def test_variance_far_from_zero_keeps_its_digits():
+    x = cresset.arange(10000.0) % 2 + 10000
+    assert x.var(correction=0).item() == pytest.approx(0.25, rel=1e-5)
+    assert x.reshape(100, 100).t().var(0, correction=0).tolist() == pytest.approx([0.25] * 100, rel=1e-5)
+
+
+def test_too_few_elements_for_a_variance_are_named():
+    with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
+        assert math.isnan(cresset.tensor([1.0]).var().item())
+
+
+@pytest.mark.parametrize(
+    ("p", "value"),
+    [(0, 2.0), (1, 7.0), (2, 5.0), (3, 91 ** (1 / 3)), (INF, 4.0), (-INF, 0.0), (0.5, 7 + 2 * 12**0.5), ("fro", 5.0)],
+)
+def test_norms(p, value):
+    assert cresset.tensor([3.0, -4.0, 0.0]).norm(p).item() == pytest.approx(value)
+    assert cresset.tensor([3j, -4.0, 0.0]).norm(p).item() == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: x.sum(2), IndexError, "Dimension out of range"),
+        (lambda x: x.sum((0, -2)), RuntimeError, "dim 0 appears multiple times"),
+        (lambda x: x[:0].max(), RuntimeError, r"max\(\): Expected reduction dim to be specified"),
+        (lambda x: x[:0].amax(0), IndexError, r"amax\(\): Expected reduction dim 0 to have non-zero size"),
+        (lambda x: x[:0].argmin(), IndexError, r"argmin\(\): Expected reduction dim to be specified"),
+        (lambda x: x.to(cresset.complex64).max(0), RuntimeError, "does not support complex input"),
+        (lambda x: x.long().var(), RuntimeError, "std and var only support floating point and complex dtypes"),
+        (
+            lambda x: cresset.linalg_vector_norm(x.long()),
+            RuntimeError,
+            "Expected a floating point or complex tensor as input. Got Long",
+        ),
+        (lambda x: x[:0].norm(INF), RuntimeError, "does not have an identity"),
+    ],
+)
+def test_errors_name_what_is_wrong(call, error, message):
+    with pytest.raises(error, match=message):
+        call(cresset.ones(2, 3))
+
+
+FUNCTIONS = {
+    "sum": lambda x: x.sum((0, 2)),
+    "mean": lambda x: x.mean(1),
+    "prod": lambda x: x.prod(1),
+    "amax": lambda x: x.amax(2),
+    "max": lambda x: x.max(1, keepdim=True).values,
+    "logsumexp": lambda x: x.logsumexp((0, 2)),
+    "var": lambda x: x.var(1),
+    "std": lambda x: x.std((0, 2), correction=0),
+    "var_mean": lambda x: cresset.var_mean(x, 0),
+    "norm 2": lambda x: x.norm(2, 1),
+    "norm 3": lambda x: x.norm(3),
+    "nansum": lambda x: x.nansum(0),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives_agree_with_finite_differences(name):
+    x = (cresset.arange(24, dtype=cresset.float64).reshape(2, 3, 4) * 7 % 23 / 5 - 2.05).requires_grad_()
+    assert gradcheck(FUNCTIONS[name], (x,))
+    assert gradgradcheck(FUNCTIONS[name], (x,))
+
+
+def test_shapes_alone_go_through_on_meta():
+    x = cresset.empty(2, 3, device="meta")
+    assert x.sum(0).shape == (3,) and x.max(1).values.is_meta and x.softmax(0).shape == (2, 3)
+
+
+def test_out_takes_the_result_in_place():
+    x, out = cresset.arange(6.0).reshape(2, 3), cresset.empty(3)
+    assert cresset.sum(x, 0, out=out) is out and out.tolist() == [3.0, 5.0, 7.0]
+    column = cresset.zeros(2, 2)
+    cresset.sum(x, 1, out=column[:, 0])
+    assert column.tolist() == [[3.0, 0.0], [12.0, 0.0]]
