@@ -5,10 +5,9 @@ import os
 
 from cresset import _native
 
-from . import anomaly_mode, function, grad_mode, graph, variable
+from . import anomaly_mode, grad_mode, graph, variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .engine import backward, grad, register_hook, register_post_accumulate_grad_hook, retain_grad, tensor_backward
-from .function import Function
 from .grad_mode import (
     enable_grad,
     enforce_grad_layout_policy,
@@ -17,7 +16,6 @@ from .grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable
 
 __all__ = [

@@ -19,7 +19,7 @@ from collections import namedtuple
 import cresset
 from cresset import _native
 from cresset._native import Tensor
-from cresset.ops.pointwise import definitions
+from cresset.ops import formulas
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -201,7 +201,7 @@ def push(name, overload, arguments, outputs, tangents, target, before):
             values[first] = before
     if name == "detach":
         return [None]
-    formula = definitions.get(name)
+    formula = formulas.definition(name)
     if formula is not None and not any(t.is_complex() for t in flat(values.values()) if isinstance(t, Tensor)):
         return [by_formula(formula, values, outputs[0], tangents)]
     operator = operators().get(name)
@@ -263,7 +263,9 @@ def by_double_backward(operator, values, tangents, changes=None):
         kept = [result for result in results if isinstance(result, Tensor) and result.requires_grad]
         if not kept:
             return [None] * len(results)
-        directions = [cresset.zeros_like(result, requires_grad=True) for result in kept]
+        directions = [
+            cresset.ones_like(result, requires_grad=True) for result in kept
+        ]  # anywhere will do; 0 has a log in it
         pulled = cresset.autograd.grad(kept, sources, directions, create_graph=True, allow_unused=True)
         pairs = [(p, t) for p, t in zip(pulled, given, strict=True) if p is not None and p.requires_grad]
         if not pairs:

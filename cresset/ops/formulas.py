@@ -10,12 +10,17 @@ def backward(name, grad, inputs, output, attributes, needs):
 
     Loaded on first use: eager training never needs it.
     """
+    formula = definition(name)
+    values = [_CASTS.get(a.kind, lambda v: v)(v) for a, v in zip(formula.attributes, attributes, strict=True)]
+    return formula.gradients(grad, inputs, values, output)
+
+
+def definition(name):
+    """The formula of a pointwise operator, ready to be called with tensors; None for another operator."""
     from .pointwise import definitions, set_tensor_operator
 
     set_tensor_operator(_native.operators().__getitem__)
-    definition = definitions[name]
-    values = [_CASTS.get(a.kind, lambda v: v)(v) for a, v in zip(definition.attributes, attributes, strict=True)]
-    return definition.gradients(grad, inputs, values, output)
+    return definitions.get(name)
 
 
 _native.set_pointwise_derivative(backward)
