@@ -252,7 +252,7 @@ class Function(metaclass=FunctionMeta):
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         ctx.needs_input_grad = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
         recorded = True in ctx.needs_input_grad and _native.is_grad_enabled()
-        tangents = forward_ad.tangents_of(args) if forward_ad.current_level() >= 0 else None
+        tangents = forward_ad.tangents_of(args) if forward_ad.Level.depth >= 0 else None
         before = _native.set_grad_mode(False)
         try:
             if tangents:
@@ -281,12 +281,12 @@ class Function(metaclass=FunctionMeta):
         """Make `ctx` the node of the outputs. An input that is returned as it is becomes a view, to have a history of its own."""
         dirty, constant = ctx.dirty_tensors, ctx.non_differentiable
         for tensor in dirty:
-            if not any(output is tensor for output in outputs):
+            if not holds(outputs, tensor):
                 raise RuntimeError(
                     "Some elements marked as dirty during the forward method were not returned as output. "
                     "The inputs that are modified inplace must all be outputs of the Function."
                 )
-            if not any(arg is tensor for arg in tensors):
+            if not holds(tensors, tensor):
                 warnings.warn(
                     "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no need to pass it "
                     "to mark_dirty().",
@@ -298,12 +298,12 @@ class Function(metaclass=FunctionMeta):
         for output in outputs:
             mode = "new"
             if isinstance(output, Tensor):
-                is_input = any(arg is output for arg in tensors)
-                if any(output is tensor for tensor in constant) or not is_differentiable(output):
+                is_input = holds(tensors, output)
+                if holds(constant, output) or not is_differentiable(output):
                     mode = "constant"
                     if is_input or output.requires_grad:
                         output = output.detach()
-                elif is_input and any(output is tensor for tensor in dirty):
+                elif is_input and holds(dirty, output):
                     mode = "dirty"
                 elif is_input:
                     with cresset.no_grad():
@@ -341,6 +341,14 @@ class InplaceFunction(Function):
     def __init__(self, inplace=False):
         super().__init__()
         self.inplace = inplace
+
+
+def holds(items, item):
+    """Whether this very object is among the items."""
+    for other in items:  # noqa: SIM110 (a generator would cost more than the loop)
+        if other is item:
+            return True
+    return False
 
 
 def is_differentiable(tensor):
