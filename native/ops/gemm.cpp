@@ -93,8 +93,8 @@ void multiply_pieces(const Product<T>& p, Serial<T> serially) {
       Product<T> part = p;
       const int64_t k0 = piece * kLongK;
       part.k = std::min(kLongK, p.k - k0);
-      part.a.data += k0 * p.a.k_step;
-      part.b.data += k0 * p.b.k_step;
+      part.a = p.a.from_k(k0);
+      part.b = p.b.from_k(k0);
       part.c = parts.data() + piece * size;
       part.c_row = p.n;
       part.start = nullptr;
@@ -144,7 +144,7 @@ void multiply(const Product<T>& p) {
   const Serial<T> serially = choose(p);
   const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   if (work < 2 * kWorkPerThread) return serially(p);
-  if (p.k > 2 * kLongK && p.m * p.n <= 4096 && !p.a.pack && !p.b.pack && !p.row_start) return multiply_pieces(p, serially);
+  if (p.k > 2 * kLongK && p.m * p.n <= 32768 && !p.row_start) return multiply_pieces(p, serially);
   if (omp_in_parallel()) return serially(p);
   multiply_blocks(p, std::min<int64_t>(thread_count(), static_cast<int64_t>(work / kWorkPerThread)), serially);
 }

@@ -20,13 +20,19 @@ struct Factor {
   using Pack = void (*)(const void* context, T* panel, int64_t width, int64_t first, int64_t count, int64_t k0, int64_t length);
   Pack pack = nullptr;
   const void* context = nullptr;
-  int64_t first = 0;    // of the lines, when it packs itself
-  bool packed = false;  // only of a: data holds the panels of all lines, as pack_rows makes them
+  int64_t first = 0, k_first = 0;  // of the lines and of k, when it packs itself
+  bool packed = false;             // only of a: data holds the panels of all lines, as pack_rows makes them
 
   Factor from(int64_t line) const {
     Factor f = *this;
     if (pack) f.first += line;
     else f.data += line * line_step;
+    return f;
+  }
+  Factor from_k(int64_t k) const {
+    Factor f = *this;
+    if (pack) f.k_first += k;
+    else f.data += k * k_step;
     return f;
   }
 };

@@ -168,7 +168,7 @@ struct Kernels {
   // Lines first to first + count of f, from k0 on, as a panel of W lines.
   template <int W>
   static void pack(const Factor<T>& f, T* panel, int64_t first, int64_t count, int64_t k0, int64_t length) {
-    if (f.pack) return f.pack(f.context, panel, W, f.first + first, count, k0, length);
+    if (f.pack) return f.pack(f.context, panel, W, f.first + first, count, f.k_first + k0, length);
     const T* from = f.data + first * f.line_step + k0 * f.k_step;
     if (f.line_step == 1 && count == W) {
       for (int64_t p = 0; p < length; ++p) std::memcpy(panel + p * W, from + p * f.k_step, W * sizeof(T));

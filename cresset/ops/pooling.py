@@ -1,0 +1,460 @@
+"""Pooling: the maximum or the mean over windows of the last one to three dimensions, and max_unpool, the way back."""
+
+import cresset
+
+from .registry import function, operator
+
+# ---------------------------------------------------------------- derivatives
+
+
+def _at(tensor, indices, rank):
+    """The elements of `tensor` at places in its last `rank` dimensions, counted as one."""
+    lead = tensor.shape[:-rank]
+    if indices.numel() == 0:
+        return tensor.new_zeros(indices.shape)
+    return tensor.reshape(*lead, -1).gather(-1, indices.reshape(*lead, -1)).reshape(indices.shape)
+
+
+def _each(values, rank):
+    """One number for each dimension."""
+    return values * rank if len(values) == 1 else values
+
+
+def _differentiate_max(name, rank):
+    """The gradient of a maximum goes to the element that was it."""
+    op = operator(name, "The maxima over windows, and where in the plane they are.")
+
+    @op.derivative
+    def _(grads, input_info, indices):
+        yield lambda: cresset._max_pool_gradient(grads[0], indices, input_info.shape, rank)
+
+
+def _differentiate_mean(rank):
+    """The gradient of a mean is shared out over its window; the gradient of that is a mean again."""
+    avg_pool = operator(f"_avg_pool{rank}d", "The means over windows.")
+    adaptive_avg_pool = operator(f"_adaptive_avg_pool{rank}d", "The means over windows that cover the input evenly.")
+
+    @avg_pool.derivative
+    def _(grad, input_info, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+        kernel = _each(kernel_size, rank)
+        window = kernel, _each(stride, rank) or kernel, _each(padding, rank)
+        yield lambda: cresset._avg_pool_gradient(
+            grad, input_info.shape, *window, ceil_mode, count_include_pad, divisor_override
+        )
+
+    @adaptive_avg_pool.derivative
+    def _(grad, input_info):
+        yield lambda: cresset._adaptive_avg_pool_gradient(grad, input_info.shape, rank)
+
+
+for _rank in (1, 2, 3):
+    _differentiate_max(f"_max_pool{_rank}d", _rank)
+    _differentiate_max(f"_adaptive_max_pool{_rank}d", _rank)
+    _differentiate_mean(_rank)
+for _rank in (2, 3):
+    _differentiate_max(f"_fractional_max_pool{_rank}d", _rank)
+
+_max_pool_gradient = operator("_max_pool_gradient", "Add every gradient to the element that was the maximum.")
+_max_unpool = operator("_max_unpool", "Put every value at its index; zero elsewhere.")
+_avg_pool_gradient = operator("_avg_pool_gradient", "Share every gradient out over its window.")
+_adaptive_avg_pool_gradient = operator("_adaptive_avg_pool_gradient", "Share every gradient out over its window.")
+
+
+@_max_pool_gradient.derivative
+def _(grad, indices, rank):
+    yield lambda: _at(grad, indices, rank)
+
+
+@_max_unpool.derivative
+def _(grad, indices, rank):
+    yield lambda: _at(grad, indices, rank)
+
+
+@_avg_pool_gradient.derivative
+def _(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    pool = getattr(cresset, f"_avg_pool{len(kernel_size)}d")
+    yield lambda: pool(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+@_adaptive_avg_pool_gradient.derivative
+def _(grad, grad_output_info, rank):
+    pool = getattr(cresset, f"_adaptive_avg_pool{rank}d")
+    yield lambda: pool(grad, grad_output_info.shape[-rank:])
+
+
+# ---------------------------------------------------------------- windows that slide
+
+
+def _numbers(value):
+    """One number or several, as a tuple; None as none."""
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, int) else tuple(value)
+
+
+def _max_pool(rank, input, kernel_size, stride, padding, dilation, ceil_mode):
+    pool = getattr(cresset, f"_max_pool{rank}d")
+    window = map(_numbers, (kernel_size, stride, padding, dilation))
+    return tuple(pool(input, *window, bool(ceil_mode)))
+
+
+@function
+def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """The maximum over windows of a signal (N, C, L) or (C, L).
+
+    Args:
+        stride: from one window to the next; `kernel_size` if None.
+        padding: how far windows reach over both ends; at most half a window.
+        ceil_mode: a last window may reach over the end further than the padding does.
+        return_indices: also give the places of the maxima, for `max_unpool1d`.
+
+    >>> max_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
+    tensor([[3., 5.]])
+    """
+    result = _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode)
+    return result if return_indices else result[0]
+
+
+@function
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """The maximum over windows of an image (N, C, H, W) or (C, H, W): see `max_pool1d`.
+
+    >>> max_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 2)
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
+    """
+    result = _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode)
+    return result if return_indices else result[0]
+
+
+@function
+def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """The maximum over windows of a volume (N, C, D, H, W) or (C, D, H, W): see `max_pool1d`.
+
+    >>> max_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 2)
+    tensor([[[[7.]]]])
+    """
+    result = _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode)
+    return result if return_indices else result[0]
+
+
+@function
+def max_pool1d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """`max_pool1d` and the places of the maxima."""
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool2d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """`max_pool2d` and the places of the maxima."""
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool3d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """`max_pool3d` and the places of the maxima."""
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def _avg_pool(rank, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    pool = getattr(cresset, f"_avg_pool{rank}d")
+    window = map(_numbers, (kernel_size, stride, padding))
+    return pool(input, *window, bool(ceil_mode), bool(count_include_pad), divisor_override)
+
+
+@function
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    """The mean over windows of a signal (N, C, L) or (C, L): see `avg_pool2d`.
+
+    >>> avg_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
+    tensor([[2.0000, 3.5000]])
+    """
+    return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+
+def avg_pool2d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    """The mean over windows of an image (N, C, H, W) or (C, H, W).
+
+    Args:
+        stride: from one window to the next; `kernel_size` if None.
+        padding: zeros around the image that windows reach over; at most half a window.
+        ceil_mode: a last window may reach over the end further than the padding does.
+        count_include_pad: padding counts as elements of the window.
+        divisor_override: divide by this instead of the number of elements.
+
+    >>> avg_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 2)
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
+    """
+    return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def avg_pool3d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    """The mean over windows of a volume (N, C, D, H, W) or (C, D, H, W): see `avg_pool2d`.
+
+    >>> avg_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 2)
+    tensor([[[[3.5000]]]])
+    """
+    return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def _lp_pool(who, rank, input, norm_type, kernel_size, stride, ceil_mode):
+    kernel = _each(_numbers(kernel_size), rank)
+    count = 1
+    for size in kernel:
+        count *= size
+    means = _avg_pool(rank, input.pow(norm_type), kernel, stride, 0, ceil_mode, True, None)
+    # The sum of the powers, whose sign is kept for odd norms.
+    return (cresset.sign(means) * cresset.relu(cresset.abs(means))).mul(count).pow(1.0 / norm_type)
+
+
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The p-norm of windows of a signal: (sum of x ** p) ** (1 / p).
+
+    >>> lp_pool1d(cresset.tensor([[3.0, 4.0]]), 2, 2)
+    tensor([[5.]])
+    """
+    return _lp_pool("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The p-norm of windows of an image: see `lp_pool1d`.
+
+    >>> lp_pool2d(cresset.ones(1, 2, 2), 2, 2)
+    tensor([[[2.]]])
+    """
+    return _lp_pool("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The p-norm of windows of a volume: see `lp_pool1d`.
+
+    >>> lp_pool3d(cresset.ones(1, 2, 2, 2), 1, 2)
+    tensor([[[[8.]]]])
+    """
+    return _lp_pool("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+# ---------------------------------------------------------------- windows that cover the input evenly
+
+
+def _wanted(who, input, output_size, rank):
+    """The output's sizes; None keeps the input's."""
+    if isinstance(output_size, int):
+        return (output_size,) * rank
+    wanted = tuple(output_size)
+    if input.ndim <= len(wanted):
+        raise ValueError(f"{who}: Input dimension should be at least {len(wanted) + 1}, got {input.ndim}")
+    sizes = input.shape[input.ndim - len(wanted) :]
+    return tuple(size if want is None else want for want, size in zip(wanted, sizes))
+
+
+@function
+def adaptive_avg_pool1d(input, output_size):
+    """The mean over `output_size` windows that cover a signal evenly.
+
+    >>> adaptive_avg_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
+    tensor([[2.0000, 3.5000]])
+    """
+    return cresset._adaptive_avg_pool1d(input, _wanted("adaptive_avg_pool1d", input, output_size, 1))
+
+
+def adaptive_avg_pool2d(input, output_size):
+    """The mean over windows that cover an image evenly, `output_size` of them (one number, or two; None keeps a size).
+
+    >>> adaptive_avg_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 1)
+    tensor([[[7.5000]]])
+    """
+    return cresset._adaptive_avg_pool2d(input, _wanted("adaptive_avg_pool2d", input, output_size, 2))
+
+
+def adaptive_avg_pool3d(input, output_size):
+    """The mean over windows that cover a volume evenly: see `adaptive_avg_pool2d`.
+
+    >>> adaptive_avg_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 1)
+    tensor([[[[3.5000]]]])
+    """
+    return cresset._adaptive_avg_pool3d(input, _wanted("adaptive_avg_pool3d", input, output_size, 3))
+
+
+def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
+    """`adaptive_max_pool1d` and the places of the maxima."""
+    return tuple(cresset._adaptive_max_pool1d(input, _wanted("adaptive_max_pool1d", input, output_size, 1)))
+
+
+def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
+    """`adaptive_max_pool2d` and the places of the maxima."""
+    return tuple(cresset._adaptive_max_pool2d(input, _wanted("adaptive_max_pool2d", input, output_size, 2)))
+
+
+def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
+    """`adaptive_max_pool3d` and the places of the maxima."""
+    return tuple(cresset._adaptive_max_pool3d(input, _wanted("adaptive_max_pool3d", input, output_size, 3)))
+
+
+# `cresset.adaptive_max_pool1d` gives both results; the one of `nn.functional` asks.
+function(adaptive_max_pool1d_with_indices, name="adaptive_max_pool1d")
+
+
+def adaptive_max_pool1d(input, output_size, return_indices=False):
+    """The maximum over `output_size` windows that cover a signal evenly.
+
+    >>> adaptive_max_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
+    tensor([[3., 5.]])
+    """
+    result = adaptive_max_pool1d_with_indices(input, output_size)
+    return result if return_indices else result[0]
+
+
+def adaptive_max_pool2d(input, output_size, return_indices=False):
+    """The maximum over windows that cover an image evenly: see `adaptive_avg_pool2d`.
+
+    >>> adaptive_max_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 1)
+    tensor([[[15.]]])
+    """
+    result = adaptive_max_pool2d_with_indices(input, output_size)
+    return result if return_indices else result[0]
+
+
+def adaptive_max_pool3d(input, output_size, return_indices=False):
+    """The maximum over windows that cover a volume evenly: see `adaptive_avg_pool2d`.
+
+    >>> adaptive_max_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 1)
+    tensor([[[[7.]]]])
+    """
+    result = adaptive_max_pool3d_with_indices(input, output_size)
+    return result if return_indices else result[0]
+
+
+# ---------------------------------------------------------------- windows at random places
+
+
+def _fractional_max_pool(rank, input, kernel_size, output_size, output_ratio, samples):
+    who = f"fractional_max_pool{rank}d"
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"{who} requires specifying either an output_size or an output_ratio")
+    if output_size is None:
+        ratios = (output_ratio,) * rank if isinstance(output_ratio, (int, float)) else tuple(output_ratio)
+        if len(ratios) != rank:
+            raise ValueError(
+                f"{who} requires output_ratio to either be a single Int or tuple of Ints, got {output_ratio}"
+            )
+        output_size = tuple(int(size * ratio) for size, ratio in zip(input.shape[-rank:], ratios))
+    if samples is None:
+        batch = 1 if input.ndim == rank + 1 else input.shape[0]
+        samples = cresset.rand(batch, input.shape[-rank - 1], rank, dtype=input.dtype, device=input.device)
+    pool = getattr(cresset, f"_fractional_max_pool{rank}d")
+    return tuple(pool(input, _numbers(kernel_size), _numbers(output_size), samples))
+
+
+def fractional_max_pool2d_with_indices(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
+    """`fractional_max_pool2d` and the places of the maxima."""
+    return _fractional_max_pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
+
+
+def fractional_max_pool3d_with_indices(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
+    """`fractional_max_pool3d` and the places of the maxima."""
+    return _fractional_max_pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
+
+
+def fractional_max_pool2d(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
+    """The maximum over windows whose steps vary at random, so that the output has just the size that is asked for.
+
+    Args:
+        output_size: one number, or one for each dimension.
+        output_ratio: the output's size as a fraction of the input's, instead of output_size.
+
+    >>> fractional_max_pool2d(cresset.ones(1, 1, 5, 5), 2, output_size=3).shape
+    torch.Size([1, 1, 3, 3])
+    """
+    result = _fractional_max_pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
+    return result if return_indices else result[0]
+
+
+def fractional_max_pool3d(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
+    """The maximum over windows of a volume whose steps vary at random: see `fractional_max_pool2d`.
+
+    >>> fractional_max_pool3d(cresset.ones(1, 1, 5, 5, 5), 2, output_size=3).shape
+    torch.Size([1, 1, 3, 3, 3])
+    """
+    result = _fractional_max_pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
+    return result if return_indices else result[0]
+
+
+# ---------------------------------------------------------------- the way back
+
+
+def _unpooled_size(input, kernel, stride, padding, output_size, rank):
+    """The sizes that max_pool made `input` of; several do, and `output_size` may choose among them."""
+    default = [
+        (size - 1) * step + window - 2 * pad
+        for size, step, window, pad in zip(input.shape[-rank:], stride, kernel, padding)
+    ]
+    if output_size is None:
+        return default
+    wanted = list(output_size)
+    if len(wanted) == rank + 2:
+        wanted = wanted[2:]
+    if len(wanted) != rank:
+        raise ValueError(f"output_size should be a sequence containing {rank} or {rank + 2} elements, got {wanted}")
+    for dim, (size, step) in enumerate(zip(default, stride)):
+        if not size - step < wanted[dim] < size + step:
+            raise ValueError(
+                f'invalid output_size "{output_size}" (dim {dim} must be between {size - step} and {size + step})'
+            )
+    return wanted
+
+
+def _unpool(rank, input, indices, kernel_size, stride, padding, output_size):
+    kernel = _each(_numbers(kernel_size), rank)
+    stride = _each(_numbers(stride), rank) or kernel
+    sizes = _unpooled_size(input, kernel, stride, _each(_numbers(padding), rank), output_size, rank)
+    return cresset._max_unpool(input, indices, (*input.shape[:-rank], *sizes), rank)
+
+
+def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Put the maxima that `max_pool1d` found back in their places, and zeros elsewhere.
+
+    Args:
+        indices: as max_pool1d gives them with return_indices=True.
+        output_size: the size of what was pooled, where several sizes give the same number of windows.
+
+    >>> max_unpool1d(*max_pool1d(cresset.tensor([[1.0, 3.0, 5.0, 2.0]]), 2, return_indices=True), 2)
+    tensor([[0., 3., 5., 0.]])
+    """
+    return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Put the maxima that `max_pool2d` found back in their places, and zeros elsewhere: see `max_unpool1d`.
+
+    >>> max_unpool2d(*max_pool2d(cresset.arange(4.0).reshape(1, 2, 2), 2, return_indices=True), 2)
+    tensor([[[0., 0.],
+             [0., 3.]]])
+    """
+    return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Put the maxima that `max_pool3d` found back in their places, and zeros elsewhere: see `max_unpool1d`.
+
+    >>> max_unpool3d(*max_pool3d(cresset.ones(1, 1, 1, 2), (1, 1, 2), return_indices=True), (1, 1, 2))
+    tensor([[[[1., 0.]]]])
+    """
+    return _unpool(3, input, indices, kernel_size, stride, padding, output_size)

@@ -1,0 +1,15 @@
+// Packing of patches for processors with AVX2.
+#include "ops/patches_pack.h"
+
+namespace cresset {
+
+template <class T>
+PatchKernels<T> patch_kernels_avx2() {
+  return {PatchPacking<T>::points, PatchPacking<T>::taps};
+}
+template PatchKernels<float> patch_kernels_avx2();
+template PatchKernels<double> patch_kernels_avx2();
+template PatchKernels<uint32_t> patch_kernels_avx2();
+template PatchKernels<uint64_t> patch_kernels_avx2();
+
+}  // namespace cresset
