@@ -1,0 +1,85 @@
+"""What every function of linalg asks of its arguments, and the error it raises when a matrix has no answer."""
+
+import cresset
+
+_HALVES = (cresset.float16, cresset.bfloat16)
+
+
+class LinAlgError(RuntimeError):
+    """A matrix without the asked-for inverse, factorization or decomposition."""
+
+    __module__ = "torch.linalg"
+
+
+def name_of(dtype):
+    return str(dtype).rpartition(".")[2]
+
+
+def check_floating(who, tensor, low_precision=False):
+    """Raise unless the elements are floating-point or complex numbers, of at least single precision."""
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        raise RuntimeError(f"{who}: Expected a floating point or complex tensor as input. Got {name_of(tensor.dtype)}")
+    if not low_precision and tensor.dtype in _HALVES:
+        raise RuntimeError(f"{who}: Low precision dtypes not supported. Got {name_of(tensor.dtype)}")
+
+
+def check_matrix(who, tensor, name="A"):
+    """Raise unless the tensor is a matrix or a batch of them, with elements that LAPACK knows."""
+    if not isinstance(tensor, cresset.Tensor):
+        raise TypeError(f"{who}(): argument '{name}' must be Tensor, not {type(tensor).__name__}")
+    if tensor.ndim < 2:
+        raise RuntimeError(
+            f"{who}: The input tensor {name} must have at least 2 dimensions, got shape {tuple(tensor.shape)}."
+        )
+    check_floating(who, tensor)
+
+
+def check_square(who, tensor, name="A"):
+    """Raise unless the tensor is a square matrix or a batch of them."""
+    check_matrix(who, tensor, name)
+    check_square_shape(who, tensor, name)
+
+
+def check_square_shape(who, tensor, name="A"):
+    if tensor.ndim < 2:
+        raise RuntimeError(
+            f"{who}: The input tensor {name} must have at least 2 dimensions, got shape {tuple(tensor.shape)}."
+        )
+    if tensor.size(-1) != tensor.size(-2):
+        raise RuntimeError(
+            f"{who}: {name} must be batches of square matrices, but they are {tensor.size(-2)} by {tensor.size(-1)} matrices"
+        )
+
+
+def check_same_dtype(who, first, second, names=("A", "B")):
+    if first.dtype != second.dtype:
+        raise RuntimeError(
+            f"{who}: Expected {names[0]} and {names[1]} to have the same dtype, but found {names[0]} of type "
+            f"{name_of(first.dtype)} and {names[1]} of type {name_of(second.dtype)} instead"
+        )
+
+
+def real_dtype(dtype):
+    """The dtype of absolute values: float32 of complex64."""
+    return {
+        cresset.complex64: cresset.float32,
+        cresset.complex128: cresset.float64,
+        cresset.complex32: cresset.float16,
+    }.get(dtype, dtype)
+
+
+def first_failure(info):
+    """(place in the batch, LAPACK's number) of the first matrix that failed, or None. Place is "" for a single matrix."""
+    if not info.numel() or not bool(info.any()):
+        return None
+    numbers = info.reshape(-1).tolist()
+    place = next(i for i, number in enumerate(numbers) if number)
+    return (f"(Batch element {place}): " if info.ndim else ""), numbers[place]
+
+
+def check_info(who, info, sentence):
+    """Raise LinAlgError for the first matrix that failed; `sentence` may name LAPACK's number as {}."""
+    failure = first_failure(info)
+    if failure is not None:
+        place, number = failure
+        raise LinAlgError(f"{who}: {place}" + sentence.format(number))
