@@ -4,14 +4,15 @@
         x = make_dual(primal, tangent)
         y, y_tangent = unpack_dual(f(x))     # y_tangent = J tangent
 
-There is one level at a time. Note [Pushing tangents]: when an argument of an operator has a tangent, the core calls `propagate` with
-the arguments and the results. A pointwise operator's formula gives the slopes; a view of the primal is a view of the tangent; any
-other operator's vjp u -> J'u is linear in u, so that differentiating it by u gives J. All of this is
-made of recorded operations on the primals, so that tangents can themselves be differentiated backward.
+There is one level at a time.
+
+Note [Pushing tangents]: when an argument of an operator has a tangent, the core calls `propagate` with the arguments, the results
+and a node for the call. A pointwise operator's formula gives the slopes; a view of the primal is a view of the tangent; any other
+operator's vjp u -> J'u is linear in u, so that differentiating it by u gives J. All of this is made of recorded operations on the
+primals, so that tangents can themselves be differentiated backward.
 """
 
 import contextlib
-import functools
 import math
 import weakref
 from collections import namedtuple
@@ -157,12 +158,14 @@ def paused(tensors):
 # ---- pushing tangents through an operator; see Note [Pushing tangents]
 
 
-def propagate(name, overload, arguments, outputs, before=None):
+def propagate(name, arguments, outputs, before, node, sources):
     """Give the results of a call their tangents. Called by the core.
 
     Args:
         arguments: all arguments by name.
         before: for an in-place call, the first argument's value before it, if it was kept.
+        node: stands for the call, with an edge for each tensor among the arguments; None if it has no derivative.
+        sources: the tensors its edges lead to.
     """
     tensors = [value for value in flat(arguments.values()) if isinstance(value, Tensor)]
     pairs = [(tensor, tangent_of(tensor)) for tensor in tensors]
@@ -171,7 +174,10 @@ def propagate(name, overload, arguments, outputs, before=None):
             return  # tangents of a level that is closed
         tangents = {id(tensor): tangent for tensor, tangent in pairs if tangent is not None}
         target = outputs[0] if name.endswith("_") and outputs[0] is tensors[0] else None
-        pushed = push(name, overload, arguments, outputs, tangents, target, before)
+        if node is None:
+            pushed = [None] * len(outputs)
+        else:
+            pushed = push(name, arguments, outputs, tangents, target, before, node, sources)
     for output, tangent in zip(outputs, pushed, strict=True):
         if output is not target and any(output is tensor for tensor in tensors):
             continue  # nothing was to be done, such as a conversion to the same dtype
@@ -190,29 +196,20 @@ def propagate(name, overload, arguments, outputs, before=None):
                 set_tangent(kept, tangent)
 
 
-def push(name, overload, arguments, outputs, tangents, target, before):
+def push(name, arguments, outputs, tangents, target, before, node, sources):
     """The results' tangents, None where there is none."""
     values = dict(arguments)
     first = next(iter(values))
-    if target is not None:
-        name = name.removesuffix("_")
-        if before is not None:
-            tangents[id(before)] = tangents.get(id(target))
-            values[first] = before
-    if name == "detach":
-        return [None]
-    formula = formulas.definition(name)
-    if formula is not None and not any(t.is_complex() for t in flat(values.values()) if isinstance(t, Tensor)):
+    if target is None and outputs[0]._is_view() and id(values[first]) in tangents:
+        viewed = _native.operators()[name](**{**values, first: tangents[id(values[first])]})
+        return viewed if isinstance(viewed, (tuple, list)) else [viewed]
+    if target is not None and before is not None:
+        tangents[id(before)] = tangents.get(id(target))
+        values[first] = before
+    formula = formulas.definition(name if target is None else name.removesuffix("_"))
+    if formula is not None and not any(tensor.is_complex() for tensor in sources if tensor is not None):
         return [by_formula(formula, values, outputs[0], tangents)]
-    operator = operators().get(name)
-    if operator is None:  # copy_ and the like have no form that leaves the argument alone: change a copy
-        operator = operators()[name + "_"]
-        return by_double_backward(operator, values, tangents, changes=first)
-    if target is None and outputs and outputs[0]._is_view() and id(values[first]) in tangents:
-        viewed = {**values, first: tangents[id(values[first])]}
-        result = operator(**viewed)
-        return result if isinstance(result, (tuple, list)) else [result]
-    return by_double_backward(operator, values, tangents)
+    return by_double_backward(node, sources, outputs, tangents)
 
 
 def by_formula(formula, values, output, tangents):
@@ -239,42 +236,30 @@ def by_formula(formula, values, output, tangents):
     return total
 
 
-def by_double_backward(operator, values, tangents, changes=None):
-    """J t, as the derivative by u of J'u. `changes` names an argument that the operator writes to."""
+def by_double_backward(node, sources, outputs, tangents):
+    """J t, as the derivative by u of J'u."""
+    recording = _native.is_grad_enabled()
     with cresset.enable_grad():
-        sources, given = [], []
-
-        def fresh(value):
-            """Each use of a dual gets its own start, so that only this call is differentiated."""
-            if isinstance(value, (list, tuple)) and any(isinstance(item, Tensor) for item in value):
-                return [fresh(item) for item in value]
-            if not isinstance(value, Tensor) or id(value) not in tangents:
-                return value
-            source = value.view_as(value) if value.requires_grad else value.detach().requires_grad_()
-            sources.append(source)
-            given.append(tangents[id(value)])
-            return source
-
-        started = {name: fresh(value) for name, value in values.items()}
-        if changes is not None:
-            started[changes] = started[changes].clone()
-        results = operator(**started)
-        results = results if isinstance(results, (tuple, list)) else [results]
-        kept = [result for result in results if isinstance(result, Tensor) and result.requires_grad]
-        if not kept:
-            return [None] * len(results)
-        directions = [
-            cresset.ones_like(result, requires_grad=True) for result in kept
-        ]  # anywhere will do; 0 has a log in it
-        pulled = cresset.autograd.grad(kept, sources, directions, create_graph=True, allow_unused=True)
-        pairs = [(p, t) for p, t in zip(pulled, given, strict=True) if p is not None and p.requires_grad]
+        # At any u the derivative is the same; at 0 a formula with a logarithm in it would fail.
+        u = [cresset.ones_like(o, requires_grad=True) if is_differentiable(o) else None for o in outputs]
+        pulled = _native.run_node(node, tuple(u))
+        pairs = [
+            (slope, tangents[id(source)])
+            for slope, source in zip(pulled, sources, strict=True)
+            if id(source) in tangents and slope is not None and slope.requires_grad
+        ]
         if not pairs:
-            return [None] * len(results)
-        pulled, given = zip(*pairs, strict=True)
-        differentiable = any(source.grad_fn is not None for source in sources) or any(t.requires_grad for t in given)
-        found = cresset.autograd.grad(pulled, directions, given, create_graph=differentiable, allow_unused=True)
-        found = iter(found)
-        return [next(found) if isinstance(result, Tensor) and result.requires_grad else None for result in results]
+            return [None] * len(outputs)
+        slopes, given = zip(*pairs, strict=True)
+        create_graph = recording and any(t.requires_grad for t in (*sources, *given) if t is not None)
+        found = iter(
+            cresset.autograd.grad(slopes, [x for x in u if x is not None], given, None, create_graph, allow_unused=True)
+        )
+        return [None if x is None else next(found) for x in u]
+
+
+def is_differentiable(tensor):
+    return tensor.is_floating_point() or tensor.is_complex()
 
 
 def shaped(tangent, output):
@@ -297,11 +282,6 @@ def write_tangent(tensor, tangent):
     part = whole.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset() - base.storage_offset())
     part.copy_(tangent)
     set_tangent(tensor, part)
-
-
-@functools.cache
-def operators():
-    return _native.operators()
 
 
 def flat(values):

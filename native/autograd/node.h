@@ -183,6 +183,9 @@ void rebase_history(const Tensor& t, RefPtr<Node> node);         // after an in-
 void set_requires_grad(const Tensor& t, bool on);
 Tensor detach(const Tensor& t);                                  // shares memory and version
 void check_inplace(const char* who, const Tensor& target, bool record);
+// For forward mode: a node that stands for the call just made. `sources` has the tensor of each edge, undefined for a number or None; those
+// with a tangent have an edge.
+RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources);
 void install_autograd();                                         // plugs the steps into dispatch
 
 // The Python side, plugged in by the bindings.

@@ -27,16 +27,17 @@ void add_edges(Call& c, OperatorNode& node) {
 
 TensorInfo info_of(const Tensor& t) { return t.defined() ? TensorInfo{t.sizes(), t.strides(), t.dtype(), t.device()} : TensorInfo{}; }
 
-OwnedValue own(const Call& c, const Derivative::Saved& saved) {
+// `of_node`: the node is that of the results, so it must not own them.
+OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
   OwnedValue o;
   o.what = saved.what;
   if (saved.what == Derivative::Saved::output) {
-    o.tensor = SavedTensor(c.outputs[saved.index], true, static_cast<uint32_t>(saved.index));
+    o.tensor = SavedTensor(c.outputs[saved.index], of_node, static_cast<uint32_t>(saved.index));
     o.value.kind = Kind::tensor;
     return o;
   }
   if (saved.what == Derivative::Saved::all_outputs) {
-    for (int64_t i = 0; i < c.outputs.size(); ++i) o.tensors.emplace_back(c.outputs[i], true, static_cast<uint32_t>(i));
+    for (int64_t i = 0; i < c.outputs.size(); ++i) o.tensors.emplace_back(c.outputs[i], of_node, static_cast<uint32_t>(i));
     o.value.kind = Kind::tensors;
     return o;
   }
@@ -66,7 +67,7 @@ OwnedValue own(const Call& c, const Derivative::Saved& saved) {
   return o;
 }
 
-void save_pointwise(const Call& c, OperatorNode& node) {
+void save_pointwise(const Call& c, OperatorNode& node, bool of_node) {
   const PointwiseDefinition& def = *c.op.pointwise;
   uint8_t uses = 0;
   for (int i = 0; i < def.input_count; ++i)
@@ -80,8 +81,8 @@ void save_pointwise(const Call& c, OperatorNode& node) {
       node.pointwise_inputs[i] = SavedTensor(i == 0 && c.before.defined() ? c.before : Tensor(v.tensor_), false);
     }
   }
-  if (uses & kUsesOutput) node.pointwise_output = SavedTensor(c.outputs[0], true);
-  for (int k = 0; k < def.scalar_count; ++k) node.attributes[k] = attribute(c.args[def.input_count + k]);
+  if (uses & kUsesOutput) node.pointwise_output = SavedTensor(c.outputs[0], of_node);
+  read_attributes(c, c.outputs[0].dtype(), node.attributes);
 }
 
 const Operator& functional_of(const Operator& op) { return op.functional ? *op.functional : op; }
@@ -134,10 +135,10 @@ void record(Call& c) {
   node->position = python_steps.capture();
   if (modes.anomaly) python_steps.note_anomaly(*node);
   if (op.pointwise) {
-    save_pointwise(c, *node);
+    save_pointwise(c, *node, true);
   } else {
     check_implemented(op.derivative, "the derivative for '", op.name(), "' is not implemented.");
-    for (const auto& s : op.derivative->saves) node->saved.push_back(own(c, s));
+    for (const auto& s : op.derivative->saves) node->saved.push_back(own(c, s, true));
   }
   if (inplace) {
     note_change(c.outputs[0]);
@@ -166,7 +167,48 @@ void forward_mode(Call& c) { python_steps.forward_mode(c); }
 
 void renew_view(const TensorImpl& view) { grad_fn(Tensor(const_cast<TensorImpl*>(&view))); }
 
+// Where a gradient ends that is asked for by its shape alone.
+class Sink : public Node {
+ public:
+  explicit Sink(const Tensor& t) { results.push_back({t.sizes(), t.dtype(), t.device()}); }
+  const char* name() const override { return "Sink"; }
+  void backward(Grads&, Grads&) override {}
+};
+
 }  // namespace
+
+RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources) {
+  const Operator& op = functional_of(c.op);
+  if (!op.differentiable || (op.pointwise && !op.pointwise->differentiable)) return nullptr;
+  check_implemented(op.pointwise || op.derivative, "forward mode: the derivative for '", op.name(), "' is not implemented.");
+  const bool packs = std::exchange(packs_saved_tensors, false);  // nothing of this outlives the call
+  auto* node = new OperatorNode(op);
+  RefPtr<Node> holder(node);
+  const auto add = [&](const Tensor& t) {
+    sources.push_back(t);
+    node->edges.push_back(t.defined() && t->has_tangent ? Edge{RefPtr<Node>(new Sink(t)), 0} : Edge{});
+  };
+  const auto& parameters = c.op.signature.parameters;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!is_tensor_parameter(parameters[i])) continue;
+    const int at = static_cast<int>(i);
+    if (parameters[i].type == ArgType::tensors) {
+      for (const Tensor& t : c.tensors(at)) add(t);
+      node->edge_counts.push_back(static_cast<int>(c.args[i].count));
+    } else {
+      add(c.args[i].kind == Kind::tensor ? c.tensor(at) : Tensor());
+      node->edge_counts.push_back(1);
+    }
+  }
+  for (const Tensor& t : c.outputs) node->results.push_back(t.defined() ? ResultInfo{t.sizes(), t.dtype(), t.device()} : ResultInfo{});
+  if (op.pointwise) {
+    save_pointwise(c, *node, false);
+  } else {
+    for (const auto& s : op.derivative->saves) node->saved.push_back(own(c, s, false));
+  }
+  packs_saved_tensors = packs;
+  return holder;
+}
 
 void install_autograd() { autograd_steps = {before_write, save_before, record, after_view, forward_mode, renew_view}; }
 

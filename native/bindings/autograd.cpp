@@ -299,7 +299,7 @@ PyObject* wrap_value(const Value& v, const Call& c, int i) {
   }
 }
 
-// forward_function(name, overload, {argument: value}, outputs, the first argument before an in-place call)
+// forward_function(name, {argument: value}, outputs, the first argument before an in-place call, node, the tensor of each of its edges)
 void forward_mode(Call& c) {
   if (!forward_function) return;
   Ref arguments(require(PyDict_New())), outputs(require(PyTuple_New(static_cast<Py_ssize_t>(c.outputs.size()))));
@@ -307,7 +307,10 @@ void forward_mode(Call& c) {
     PyDict_SetItemString(arguments.get(), c.op.signature.parameters[i].name.c_str(), Ref(wrap_value(c.args[i], c, static_cast<int>(i))).get());
   for (int64_t i = 0; i < c.outputs.size(); ++i) PyTuple_SET_ITEM(outputs.get(), i, wrap(c.outputs[i]));
   Ref before(c.before.defined() ? wrap(c.before) : Py_NewRef(Py_None));
-  Ref(require(PyObject_CallFunction(forward_function, "ssOOO", c.op.name().c_str(), c.op.signature.overload.c_str(), arguments.get(), outputs.get(), before.get())));
+  std::vector<Tensor> sources;
+  Ref node(wrap(node_for_tangents(c, sources))), edges(require(PyList_New(0)));
+  for (const Tensor& t : sources) PyList_Append(edges.get(), Ref(wrap(t)).get());
+  Ref(require(PyObject_CallFunction(forward_function, "sOOOOO", c.op.name().c_str(), arguments.get(), outputs.get(), before.get(), node.get(), edges.get())));
 }
 
 PyObject* set_python_hooks(PyObject*, PyObject* args) {
@@ -319,6 +322,24 @@ PyObject* set_python_hooks(PyObject*, PyObject* args) {
   forward_function = Py_NewRef(forward);
   package_folder = folder;
   Py_RETURN_NONE;
+}
+// run_node(node, gradients of its results): the gradients along its edges.
+PyObject* run_node(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *object, *given;
+    if (!PyArg_ParseTuple(args, "OO!", &object, &PyTuple_Type, &given)) raise_python();
+    const RefPtr<Node> node = unwrap_node(object);
+    Grads grads, out;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i) grads.push_back(PyTuple_GET_ITEM(given, i) == Py_None ? Tensor() : unwrap(PyTuple_GET_ITEM(given, i)));
+    out.resize(node->edges.size());
+    node->backward(grads, out);
+    Ref tuple(require(PyTuple_New(static_cast<Py_ssize_t>(out.size()))));
+    for (int64_t i = 0; i < out.size(); ++i) {
+      const Edge& edge = node->edges[i];
+      PyTuple_SET_ITEM(tuple.get(), i, wrap(out[i].defined() && edge.node ? fit(node->name(), out[i], edge.node->results[edge.index]) : Tensor()));
+    }
+    return tuple.release();
+  });
 }
 PyObject* set_tangent(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -411,6 +432,7 @@ PyMethodDef functions[] = {
     {"pop_saved_hooks", pop_saved_hooks, METH_NOARGS, nullptr},
     {"disable_saved_hooks", disable_saved_hooks, METH_O, nullptr},
     {"set_python_hooks", set_python_hooks, METH_VARARGS, nullptr},
+    {"run_node", run_node, METH_VARARGS, nullptr},
     {"set_tangent", set_tangent, METH_VARARGS, nullptr},
     {"get_tangent", get_tangent, METH_O, nullptr},
     {"saved_outputs", saved_outputs, METH_O, nullptr},

@@ -197,6 +197,15 @@ void execute_on(Call& c, Device device) {
 
 }  // namespace
 
+static void call_instead(Call& c, const Operator& other) {
+  Call inner(other);
+  for (size_t i = 0; i < other.signature.parameters.size(); ++i) inner.args[i] = c.args[i];
+  inner.given_out = c.given_out;
+  inner.outputs = std::move(c.outputs);
+  call(inner);
+  c.outputs = std::move(inner.outputs);
+}
+
 void execute(Call& c) {
   if (c.op.pointwise) return execute_pointwise(c);
   execute_on(c, survey(c).device);
@@ -205,6 +214,8 @@ void execute(Call& c) {
 void call(Call& c) {
   const Operator& op = c.op;
   if (op.composite) return op.run[0](c);
+  if (op.instead)
+    if (const Operator* other = op.instead(c)) return call_instead(c, *other);
   const Survey s = survey(c);
   const bool record = s.requires_grad && modes.grad_enabled && op.differentiable;
   const bool writes = op.inplace || op.mutates || c.given_out;
@@ -223,11 +234,11 @@ void call(Call& c) {
   else execute_on(c, s.device);
   if (writes) {
     for (const Tensor& t : c.outputs) ++t->storage->version;
-  } else if (op.view) {
+  } else if (op.view && op.differentiable) {
     autograd_steps.after_view(c);
   }
   if (record) autograd_steps.record(c);
-  if (s.tangent) autograd_steps.forward_mode(c);
+  if (s.tangent && !modes.inference) autograd_steps.forward_mode(c);
   if (modes.inference && !writes)
     for (const Tensor& t : c.outputs)
       if (!op.view || !c.args[0].is_tensor() || c.args[0].tensor_->inference) t->inference = true;

@@ -62,6 +62,15 @@ def test_a_constant_that_is_written_to_gets_a_tangent():
     assert push(function).tolist() == [[0, 0], *B.tolist()]
 
 
+def test_a_random_operator_is_not_run_again():
+    cresset.manual_seed(0)
+    with fw.dual_level():
+        y, tangent = fw.unpack_dual(
+            cresset.dropout(fw.make_dual(cresset.ones(100), cresset.full((100,), 3.0)), 0.5, True)
+        )
+    assert 0 < (y == 0).sum() < 100 and tangent.tolist() == (3 * y).tolist()
+
+
 def test_no_tangent_for_what_does_not_depend():
     with fw.dual_level():
         x = fw.make_dual(A, B)
