@@ -68,6 +68,18 @@ def is_conj(input):
     return False
 
 
+@function
+def is_inference(input):
+    """Whether the tensor was made under inference_mode."""
+    return input.is_inference()
+
+
+@function
+def get_device(input):
+    """The number of the tensor's CUDA device, -1 on the CPU."""
+    return input.get_device()
+
+
 @function(method=True)
 def is_neg(input):
     """False: negation is always carried out here, never pending."""
@@ -143,3 +155,33 @@ def _where_method(self, condition, other):
 
 
 methods["where"] = _where_method
+
+
+_polygamma = functions.pop("polygamma_elementwise")
+methods.pop("polygamma_elementwise", None)
+methods.pop("polygamma_elementwise_", None)
+
+
+@function(out=True)
+def polygamma(n, input):
+    """The n-th derivative of the digamma function.
+
+    >>> cresset.polygamma(1, cresset.tensor([1.0]))
+    tensor([1.6449])
+    """
+    if n < 0:
+        raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
+    return cresset.digamma(input) if n == 0 else _polygamma(input, n)
+
+
+def _polygamma_method(self, n):
+    """The n-th derivative of the digamma function."""
+    return polygamma(n, self)
+
+
+def _polygamma_in_place(self, n):
+    """In-place form of `polygamma`."""
+    return self.copy_(polygamma(n, self))
+
+
+methods["polygamma"], methods["polygamma_"] = _polygamma_method, _polygamma_in_place

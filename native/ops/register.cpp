@@ -18,10 +18,21 @@ const char* instruction_set() {
   return level;
 }
 
+// x ** 2 is x * x; but bool counts as a whole number, and a whole number ** 2.0 is a fraction.
+static const Operator* squared(const Call& c) {
+  const Value &base = c.args[0], &exponent = c.args[1];
+  if (base.kind != Kind::tensor || exponent.kind != Kind::scalar || exponent.scalar_.real != 2 || exponent.scalar_.kind == Scalar::Kind::complex) return nullptr;
+  const Dtype d = base.tensor_->dtype;
+  if (!is_differentiable(d) && (d == Dtype::b8 || !exponent.scalar_.is_integral())) return nullptr;
+  static const Operator *square = Registry::instance().find("square"), *in_place = Registry::instance().find("square_");
+  return c.op.inplace ? in_place : square;
+}
+
 void register_pointwise(Registry& r) {
   const std::string_view level = instruction_set();
   const PointwiseLoops* loops = level == "avx512" ? kPointwiseLoops_avx512 : level == "avx2" ? kPointwiseLoops_avx2 : kPointwiseLoops_baseline;
   for (int i = 0; i < kPointwiseCount; ++i) r.add_pointwise(kPointwiseDefinitions[i], loops[i]);
+  r.find("pow")->instead = r.find("pow_")->instead = squared;
 }
 
 void register_operators() {
@@ -45,6 +56,7 @@ void register_operators() {
   if (register_matmul) register_matmul(r);
   if (register_convolution) register_convolution(r);
   if (register_pooling) register_pooling(r);
+  register_fourier(r);
 }
 
 }  // namespace cresset

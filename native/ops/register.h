@@ -22,6 +22,7 @@ void register_joining(Registry& r) __attribute__((weak));
 void register_rearranging(Registry& r) __attribute__((weak));
 void register_matmul(Registry& r) __attribute__((weak));
 void register_convolution(Registry& r) __attribute__((weak));
+void register_fourier(Registry& r) __attribute__((weak));
 void register_pooling(Registry& r) __attribute__((weak));
 
 // All of them. Called once, when the module loads.

@@ -1,0 +1,256 @@
+"""torch.fft: discrete Fourier transforms. One native operator transforms complex tensors; the others prepare for it and read from it."""
+
+import math
+
+import cresset
+
+from .ops.registry import operator
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn",
+    "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+_transform = operator("fft_complex", """The Fourier transform of a complex tensor along the dimensions `dim`, times `scale`.""")
+
+
+@_transform.derivative
+def _(grad, dim, forward, scale):
+    # The transform is linear and symmetric: its adjoint is the transform the other way.
+    yield lambda: cresset.fft_complex(grad, dim, not forward, scale)
+
+
+def _scale(who, norm, count, forward):
+    if norm not in (None, "backward", "forward", "ortho"):
+        raise RuntimeError(f'{who}: Invalid normalization mode: "{norm}"')
+    if norm == "ortho":
+        return 1 / math.sqrt(count)
+    return 1 / count if forward == (norm == "forward") else 1.0
+
+
+def _complex(who, input):
+    if input.dtype in (cresset.float16, cresset.bfloat16, cresset.complex32):
+        raise RuntimeError(f"{who}: Unsupported dtype {str(input.dtype)[6:]}")
+    if input.is_complex():
+        return input
+    return _real(who, input).to(cresset.complex128 if input.dtype == cresset.float64 else cresset.complex64)
+
+
+def _real(who, input):
+    if input.is_complex():
+        raise RuntimeError(f"{who} expects a real input tensor, but got {str(input.dtype)[6:]}")
+    if input.dtype in (cresset.float16, cresset.bfloat16):
+        raise RuntimeError(f"{who}: Unsupported dtype {str(input.dtype)[6:]}")
+    return input if input.is_floating_point() else input.to(cresset.get_default_dtype())
+
+
+def _dims(who, input, s, dim):
+    """The transformed dimensions and their lengths, as numpy.fft has them."""
+    if dim is not None:
+        dims = [dim] if isinstance(dim, int) else list(dim)
+        if s is not None and len(s) != len(dims):
+            raise RuntimeError(f"{who}: When given, dim and shape arguments must have the same length")
+        wrapped = []
+        for d in dims:
+            if not -max(input.ndim, 1) <= d < max(input.ndim, 1):
+                raise IndexError(f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got {d})")
+            wrapped.append(d % max(input.ndim, 1))
+        if len(set(wrapped)) != len(wrapped):
+            raise RuntimeError(f"{who}: FFT dims must be unique")
+    else:
+        count = input.ndim if s is None else len(s)
+        if count > input.ndim:
+            raise RuntimeError(f"{who}: Got shape with {count} values but input tensor only has {input.ndim} dimensions.")
+        wrapped = list(range(input.ndim - count, input.ndim))
+    sizes = [input.shape[d] if s is None or s[k] == -1 else s[k] for k, d in enumerate(wrapped)]
+    for n in sizes:
+        if n < 1:
+            raise RuntimeError(f"{who}: Invalid number of data points ({n}) specified")
+    return wrapped, sizes
+
+
+def _fitted(input, dims, sizes):
+    """Cut or padded with zeros to the given lengths."""
+    for d, n in zip(dims, sizes, strict=True):
+        have = input.shape[d]
+        if n < have:
+            input = input.narrow(d, 0, n)
+        elif n > have:
+            shape = list(input.shape)
+            shape[d] = n - have
+            input = cresset.cat([input, input.new_zeros(shape)], d)
+    return input
+
+
+def _c2c(who, input, s, dim, norm, forward):
+    input = _complex(who, input)
+    dims, sizes = _dims(who, input, s, dim)
+    if not dims:
+        return input.clone()
+    return cresset.fft_complex(_fitted(input, dims, sizes), dims, forward, _scale(who, norm, math.prod(sizes), forward))
+
+
+def _r2c(who, input, s, dim, norm, forward=True):
+    input = _real(who, input)
+    dims, sizes = _dims(who, input, s, dim)
+    if not dims:
+        raise RuntimeError(f"{who} must transform at least one axis")
+    full = cresset.fft_complex(_complex(who, _fitted(input, dims, sizes)), dims, forward, _scale(who, norm, math.prod(sizes), forward))
+    return full.narrow(dims[-1], 0, sizes[-1] // 2 + 1)
+
+
+def _c2r(who, input, s, dim, norm, forward=False):
+    input = _complex(who, input)
+    dims, sizes = _dims(who, input, s, dim)
+    if not dims:
+        raise RuntimeError(f"{who} must transform at least one axis")
+    last = dims[-1]
+    if s is None or s[-1] == -1:
+        sizes[-1] = 2 * (input.shape[last] - 1)
+        if sizes[-1] < 1:
+            raise RuntimeError(f"{who}: Invalid number of data points ({sizes[-1]}) specified")
+    n = sizes[-1]
+    half = _fitted(input, dims, [*sizes[:-1], n // 2 + 1])
+    scale = _scale(who, norm, math.prod(sizes), forward)
+    if len(dims) > 1:
+        half = cresset.fft_complex(half, dims[:-1], forward, 1.0)
+    # The other half is the conjugate, backwards.
+    mirrored = half.narrow(last, 1, (n - 1) // 2).flip(last).conj()
+    whole = cresset.cat([half, mirrored], last) if mirrored.shape[last] else half
+    return cresset.fft_complex(whole, [last], forward, scale).real.contiguous()
+
+
+def _out(result, out):
+    if out is None:
+        return result
+    if out.shape != result.shape:
+        out.resize_(result.shape)
+    return out.copy_(result)
+
+
+def fft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The Fourier transform along one dimension.
+
+    >>> cresset.fft.fft(cresset.tensor([1.0, 0.0, 0.0, 0.0])).real
+    tensor([1., 1., 1., 1.])
+    """
+    return _out(_c2c("fft", input, None if n is None else (n,), (dim,), norm, True), out)
+
+
+def ifft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The inverse of fft."""
+    return _out(_c2c("ifft", input, None if n is None else (n,), (dim,), norm, False), out)
+
+
+def rfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The Fourier transform of a real signal: the first half, which determines the rest."""
+    return _out(_r2c("rfft", input, None if n is None else (n,), (dim,), norm), out)
+
+
+def irfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The inverse of rfft: a real signal of length n (2 (m - 1) by default)."""
+    return _out(_c2r("irfft", input, None if n is None else (n,), (dim,), norm), out)
+
+
+def hfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The Fourier transform of a signal that is Hermitian in time, given by its first half: a real spectrum."""
+    return _out(_c2r("hfft", input, None if n is None else (n,), (dim,), norm, True), out)
+
+
+def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The inverse of hfft."""
+    return _out(_r2c("ihfft", input, None if n is None else (n,), (dim,), norm, False), out)
+
+
+def fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    """The Fourier transform along two dimensions."""
+    return fftn(input, s, dim, norm, out=out)
+
+
+def ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    """The inverse of fft2."""
+    return ifftn(input, s, dim, norm, out=out)
+
+
+def rfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    """The Fourier transform of a real signal along two dimensions."""
+    return rfftn(input, s, dim, norm, out=out)
+
+
+def irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    """The inverse of rfft2."""
+    return irfftn(input, s, dim, norm, out=out)
+
+
+def hfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    """The Fourier transform of a Hermitian signal along two dimensions."""
+    return hfftn(input, s, dim, norm, out=out)
+
+
+def ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    """The inverse of hfft2."""
+    return ihfftn(input, s, dim, norm, out=out)
+
+
+def fftn(input, s=None, dim=None, norm=None, *, out=None):
+    """The Fourier transform along several dimensions (all by default)."""
+    return _out(_c2c("fftn", input, s, dim, norm, True), out)
+
+
+def ifftn(input, s=None, dim=None, norm=None, *, out=None):
+    """The inverse of fftn."""
+    return _out(_c2c("ifftn", input, s, dim, norm, False), out)
+
+
+def rfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """The Fourier transform of a real signal along several dimensions; the last one is halved."""
+    return _out(_r2c("rfftn", input, s, dim, norm), out)
+
+
+def irfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """The inverse of rfftn."""
+    return _out(_c2r("irfftn", input, s, dim, norm), out)
+
+
+def hfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """The Fourier transform of a Hermitian signal along several dimensions."""
+    return _out(_c2r("hfftn", input, s, dim, norm, True), out)
+
+
+def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """The inverse of hfftn."""
+    return _out(_r2c("ihfftn", input, s, dim, norm, False), out)
+
+
+def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, out=None):
+    """The frequencies of fft's bins.
+
+    >>> cresset.fft.fftfreq(4)
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
+    values = cresset.arange(n, dtype=dtype or cresset.get_default_dtype(), device=device)
+    values[(n + 1) // 2 :] -= n
+    values = values * (1.0 / (n * d))
+    return _out(values.requires_grad_(requires_grad), out)
+
+
+def rfftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, out=None):
+    """The frequencies of rfft's bins."""
+    values = cresset.arange(n // 2 + 1, dtype=dtype or cresset.get_default_dtype(), device=device) * (1.0 / (n * d))
+    return _out(values.requires_grad_(requires_grad), out)
+
+
+def fftshift(input, dim=None):
+    """The zero frequency moved to the middle.
+
+    >>> cresset.fft.fftshift(cresset.arange(4))
+    tensor([2, 3, 0, 1])
+    """
+    dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    return input.roll([input.shape[d] // 2 for d in dims], dims)
+
+
+def ifftshift(input, dim=None):
+    """The inverse of fftshift."""
+    dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    return input.roll([(input.shape[d] + 1) // 2 for d in dims], dims)

@@ -1,0 +1,199 @@
+// The discrete Fourier transform of complex lines: mixed-radix passes for lengths with small factors, Bluestein's chirp for the others.
+#include <cmath>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numbers>
+
+#include "base/parallel.h"
+#include "ops/register.h"
+
+namespace cresset {
+namespace {
+
+template <class R>
+using C = std::complex<R>;
+
+// a * b without the checks for infinities that std::complex makes.
+template <class R>
+inline C<R> times(C<R> a, C<R> b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
+// exp(-2 pi i k / n), with the angle reduced before it is rounded.
+template <class R>
+C<R> root(int64_t k, int64_t n) {
+  const double angle = -2 * std::numbers::pi * static_cast<double>(k % n) / static_cast<double>(n);
+  return {static_cast<R>(std::cos(angle)), static_cast<R>(std::sin(angle))};
+}
+
+constexpr int64_t kLargestFactor = 31;
+
+template <class R>
+class Plan {
+ public:
+  explicit Plan(int64_t n) : n_(n) {
+    int64_t rest = n;
+    for (int64_t p : {4, 2, 3, 5})
+      while (rest % p == 0) factors_.push_back(p), rest /= p;
+    for (int64_t p = 7; p <= kLargestFactor; p += 2)
+      while (rest % p == 0) factors_.push_back(p), rest /= p;
+    if (rest > 1) {
+      make_chirp();
+      return;
+    }
+    for (int64_t k = 0; k < n; ++k) roots_.push_back(root<R>(k, n));
+  }
+
+  // Elements of scratch that run needs.
+  int64_t scratch() const { return chirp_plan_ ? 2 * padded_ + chirp_plan_->scratch() : n_; }
+
+  // In place; forward is exp(-i...). Scaling is the caller's.
+  void run(C<R>* x, C<R>* scratch, bool forward) const {
+    if (n_ <= 1) return;
+    if (!forward) conjugate(x, n_);
+    if (chirp_plan_) run_chirp(x, scratch);
+    else run_passes(x, scratch);
+    if (!forward) conjugate(x, n_);
+  }
+
+ private:
+  static void conjugate(C<R>* x, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) x[i] = std::conj(x[i]);
+  }
+
+  // Each pass takes in(i, q, k) to out(i, k, j) = sum over q of in(i, q, k) w^(jq), times the twiddle of (j, i). Out of place, and in the end in order.
+  void run_passes(C<R>* x, C<R>* scratch) const {
+    C<R>*in = x, *out = scratch;
+    int64_t done = 1;
+    for (int64_t p : factors_) {
+      const int64_t inner = n_ / (done * p);
+      if (p == 2) pass<2>(in, out, done, inner);
+      else if (p == 3) pass<3>(in, out, done, inner);
+      else if (p == 4) pass4(in, out, done, inner);
+      else if (p == 5) pass<5>(in, out, done, inner);
+      else pass_any(in, out, done, inner, p);
+      done *= p;
+      std::swap(in, out);
+    }
+    if (in != x) std::copy(in, in + n_, x);
+  }
+
+  template <int P>
+  void pass(const C<R>* in, C<R>* out, int64_t done, int64_t inner) const {
+    pass_sized(in, out, done, inner, std::integral_constant<int64_t, P>());
+  }
+  void pass_any(const C<R>* in, C<R>* out, int64_t done, int64_t inner, int64_t p) const { pass_sized(in, out, done, inner, p); }
+
+  template <class P>
+  void pass_sized(const C<R>* in, C<R>* out, int64_t done, int64_t inner, P p) const {
+    C<R> w[kLargestFactor], v[kLargestFactor];
+    for (int64_t j = 0; j < p; ++j) w[j] = roots_[static_cast<size_t>(j * (n_ / p))];
+    for (int64_t k = 0; k < done; ++k)
+      for (int64_t i = 0; i < inner; ++i) {
+        for (int64_t q = 0; q < p; ++q) v[q] = in[i + inner * (q + p * k)];
+        for (int64_t j = 0; j < p; ++j) {
+          C<R> sum = v[0];
+          for (int64_t q = 1, at = j; q < p; ++q, at = at + j >= p ? at + j - p : at + j) sum += times(v[q], w[at]);
+          out[i + inner * (k + done * j)] = j != 0 && i != 0 ? times(sum, roots_[static_cast<size_t>(j * done * i)]) : sum;
+        }
+      }
+  }
+
+  void pass4(const C<R>* in, C<R>* out, int64_t done, int64_t inner) const {
+    for (int64_t k = 0; k < done; ++k)
+      for (int64_t i = 0; i < inner; ++i) {
+        const C<R>* a = in + i + inner * 4 * k;
+        const C<R> even = a[0] + a[2 * inner], odd = a[0] - a[2 * inner], sum = a[inner] + a[3 * inner], difference = a[inner] - a[3 * inner];
+        const C<R> turned(difference.imag(), -difference.real());  // -i times
+        const C<R> y[4] = {even + sum, odd + turned, even - sum, odd - turned};
+        for (int64_t j = 0; j < 4; ++j) out[i + inner * (k + done * j)] = times(y[j], roots_[static_cast<size_t>(j * done * i)]);
+      }
+  }
+
+  // x_k w^(k^2/2) convolved with the conjugate chirp, by transforms of a friendly length.
+  void make_chirp() {
+    padded_ = 1;
+    while (padded_ < 2 * n_ - 1) padded_ *= 2;
+    chirp_plan_ = std::make_unique<Plan>(padded_);
+    filter_.assign(static_cast<size_t>(padded_), C<R>(0));
+    for (int64_t k = 0; k < n_; ++k) {
+      const C<R> c = root<R>((k * k) % (2 * n_), 2 * n_);
+      chirp_.push_back(c);
+      filter_[static_cast<size_t>(k)] = std::conj(c);
+      if (k) filter_[static_cast<size_t>(padded_ - k)] = std::conj(c);
+    }
+    std::vector<C<R>> scratch(static_cast<size_t>(chirp_plan_->scratch()));
+    chirp_plan_->run(filter_.data(), scratch.data(), true);
+    for (auto& f : filter_) f /= static_cast<R>(padded_);
+  }
+  void run_chirp(C<R>* x, C<R>* scratch) const {
+    C<R>* a = scratch;
+    for (int64_t k = 0; k < n_; ++k) a[k] = times(x[k], chirp_[static_cast<size_t>(k)]);
+    std::fill(a + n_, a + padded_, C<R>(0));
+    chirp_plan_->run(a, scratch + padded_, true);
+    for (int64_t k = 0; k < padded_; ++k) a[k] = times(a[k], filter_[static_cast<size_t>(k)]);
+    chirp_plan_->run(a, scratch + padded_, false);
+    for (int64_t k = 0; k < n_; ++k) x[k] = times(a[k], chirp_[static_cast<size_t>(k)]);
+  }
+
+  int64_t n_, padded_ = 0;
+  std::vector<int64_t> factors_;
+  std::vector<C<R>> roots_, chirp_, filter_;
+  std::unique_ptr<Plan> chirp_plan_;
+};
+
+template <class R>
+std::shared_ptr<const Plan<R>> plan_for(int64_t n) {
+  static std::mutex lock;
+  static std::map<int64_t, std::shared_ptr<const Plan<R>>> plans;
+  std::lock_guard guard(lock);
+  auto& plan = plans[n];
+  if (!plan) {
+    if (plans.size() > 64) plans.erase(plans.begin()->first == n ? std::next(plans.begin()) : plans.begin());
+    return plans[n] = std::make_shared<const Plan<R>>(n);
+  }
+  return plan;
+}
+
+template <class R>
+void transform_dim(const Tensor& t, int64_t d, bool forward, R scale) {
+  const int64_t n = t.size(d), lines = t.numel() / std::max<int64_t>(n, 1), step = t.stride(d);
+  const auto plan = plan_for<R>(n);
+  parallel_for(lines, std::max<int64_t>(1, 4096 / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
+    std::vector<C<R>> line(static_cast<size_t>(n)), scratch(static_cast<size_t>(plan->scratch()));
+    for (int64_t l = begin; l < end; ++l) {
+      // t is contiguous: the line's start follows from what lies outside and inside of d.
+      C<R>* x = t.data<C<R>>() + l / step * step * n + l % step;
+      for (int64_t i = 0; i < n; ++i) line[static_cast<size_t>(i)] = x[i * step];
+      plan->run(line.data(), scratch.data(), forward);
+      for (int64_t i = 0; i < n; ++i) x[i * step] = line[static_cast<size_t>(i)] * scale;
+    }
+  });
+}
+
+void infer_fft(Call& c) {
+  const Tensor t = c.tensor(0);
+  check(t.dtype() == Dtype::c64 || t.dtype() == Dtype::c128, "fft: expected a complex64 or complex128 tensor, got ", name_of(t.dtype()));
+  wrap_dims(c.integers(1), t.dim());
+  c.promise(t.sizes(), t.dtype(), t.device());
+}
+
+void run_fft(Call& c) {
+  const Tensor t = c.tensor(0), out = c.out();
+  copy_into(out, t);
+  if (out.numel() == 0) return;
+  const Dims dims = wrap_dims(c.integers(1), t.dim());
+  double scale = c.real(3);
+  for (int64_t d : dims) {
+    if (t.dtype() == Dtype::c64) transform_dim<float>(out, d, c.boolean(2), static_cast<float>(scale));
+    else transform_dim<double>(out, d, c.boolean(2), scale);
+    scale = 1;
+  }
+}
+
+}  // namespace
+
+void register_fourier(Registry& r) { r.add("fft_complex(Tensor input, int[] dim, bool forward, float scale) -> Tensor", infer_fft, run_fft, kFunctionOnly, "FftC2CBackward0"); }
+
+}  // namespace cresset
