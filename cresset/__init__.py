@@ -25,13 +25,15 @@ from . import ops as _ops  # noqa: E402
 from . import tensor as _tensor_methods  # noqa: E402
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402, F401
 from .data_types import finfo, iinfo  # noqa: E402, F401
-from .making import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, get_default_device, set_default_device, set_default_tensor_type, tensor  # noqa: E402, F401
+from .making import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, get_default_device, set_default_device, set_default_tensor_type, tensor, to_dlpack  # noqa: E402, F401
 from .printing import set_printoptions  # noqa: E402, F401
 from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402, F401
-from .storage import TypedStorage, UntypedStorage  # noqa: E402, F401
+from .storage import TypedStorage, UntypedStorage, is_storage  # noqa: E402, F401
 
 globals().update(_ops.functions)
+globals().update(_tensor_methods.legacy_types)
 _tensor_methods.install(_ops.methods)
+typename = _tensor_methods.typename
 
 # Subpackages load when they are first used.
 _SUBPACKAGES = {

@@ -1,5 +1,7 @@
 """finfo and iinfo: the limits of dtypes."""
 
+import copyreg
+
 from . import _native
 
 # name: (bits, eps, max, smallest normal, smallest subnormal, resolution)
@@ -18,6 +20,25 @@ _COMPONENT = {"complex32": "float16", "complex64": "float32", "complex128": "flo
 
 def _name(dtype):
     return str(dtype).removeprefix("torch.")
+
+
+def named(name):
+    """The dtype, layout or memory format of that name: how they are pickled."""
+    return getattr(_native, name)
+
+
+def rebuild_size(sizes):
+    return _native.Size(sizes)
+
+
+def rebuild_device(text):
+    return _native.device(text)
+
+
+for _kind in (_native.dtype, _native.layout, _native.memory_format):
+    copyreg.pickle(_kind, lambda value: (named, (_name(value),)))
+copyreg.pickle(_native.Size, lambda size: (rebuild_size, (tuple(size),)))
+copyreg.pickle(_native.device, lambda device: (rebuild_device, (str(device),)))
 
 
 class finfo:

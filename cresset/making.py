@@ -54,7 +54,7 @@ def as_tensor(data, dtype=None, device=None):
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     """`obj` as a tensor: a tensor, an array, a buffer, a DLPack capsule, a number or nested lists."""
     if isinstance(obj, Tensor):
-        made = obj if requires_grad else obj.detach()
+        made = obj
     elif hasattr(obj, "__array_interface__") and hasattr(obj, "flags"):
         made = _native.from_buffer(obj)
     elif hasattr(obj, "__dlpack__"):
@@ -70,7 +70,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
         raise ValueError(f"can't alias a {made.dtype} {made.device} tensor into {dtype or made.dtype} on {device or made.device}")
     if copy and converted is made:
         converted = made.clone()
-    if requires_grad and not converted.requires_grad:
+    if requires_grad and not converted.requires_grad and (converted.is_floating_point() or converted.is_complex()):
         converted = converted.detach().requires_grad_()
     return converted
 
@@ -81,7 +81,10 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     >>> cresset.frombuffer(bytearray([1, 0, 2, 0]), dtype=cresset.int16)
     tensor([1, 2], dtype=torch.int16)
     """
-    view = memoryview(buffer)
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError(f"frombuffer: a {type(buffer).__name__} object does not implement Python buffer protocol.") from None
     if view.readonly:
         warnings.warn(
             "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the underlying (supposedly non-writable) buffer "
@@ -109,6 +112,11 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     capsule = ext_tensor.__dlpack__() if hasattr(ext_tensor, "__dlpack__") else ext_tensor
     made = _native.from_dlpack_capsule(capsule)
     return made.clone() if copy else made
+
+
+def to_dlpack(tensor):
+    """A DLPack capsule on the memory of a tensor, for other libraries to read once."""
+    return tensor.__dlpack__()
 
 
 def set_default_device(device):

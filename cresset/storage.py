@@ -101,6 +101,15 @@ class UntypedStorage:
         return f"{self.__class__.__name__}(device={self.device}) of size {self.nbytes()}"
 
 
+def is_storage(obj):
+    """Whether `obj` is a storage.
+
+    >>> cresset.is_storage(cresset.zeros(2).untyped_storage())
+    True
+    """
+    return isinstance(obj, (UntypedStorage, TypedStorage))
+
+
 def _storage_from_bytes(data):
     return UntypedStorage._of(_native.from_buffer(bytearray(data)))
 

@@ -3,6 +3,7 @@
 Those of autograd are in autograd/engine.py.
 """
 
+import builtins
 import warnings
 
 from . import _native
@@ -204,10 +205,10 @@ class _no_recording:
 
 
 def rebuild_tensor(kind, storage, dtype, offset, size, stride, requires_grad, state):
-    """The inverse of pickling: a tensor of class `kind` on a storage, which several tensors may share."""
+    """The inverse of pickling: a tensor of class `kind` (None: Tensor) on a storage, which several tensors may share."""
     new = _native.make_tensor([], dtype, None)
     _native.set_storage(new, storage._bytes, offset, size, stride)
-    if kind is not Tensor:
+    if kind is not None:
         new = _native.make_subclass(kind, new)
     if requires_grad:
         new.requires_grad_()
@@ -220,18 +221,54 @@ def rebuild_meta_tensor(kind, dtype, size, stride, requires_grad):
     import cresset
 
     new = cresset.empty_strided(size, stride, dtype=dtype, device="meta")
-    if kind is not Tensor:
+    if kind is not None:
         new = _native.make_subclass(kind, new)
     return new.requires_grad_(requires_grad)
 
 
 def __reduce_ex__(self, protocol):
-    if self.requires_grad and not self.is_leaf:
-        raise RuntimeError("a tensor that is the result of a recorded operation cannot be pickled; detach() it first")
+    kind = None if self.__class__ is Tensor else self.__class__
     if self.device.type == "meta":
-        return rebuild_meta_tensor, (self.__class__, self.dtype, tuple(self.shape), self.stride(), self.requires_grad)
+        return rebuild_meta_tensor, (kind, self.dtype, tuple(self.shape), self.stride(), self.requires_grad)
     state = {k: v for k, v in self.__dict__.items() if k != "_post_accumulate_hooks"}
-    return rebuild_tensor, (self.__class__, self.untyped_storage(), self.dtype, self.storage_offset(), tuple(self.shape), self.stride(), self.requires_grad, state)
+    return rebuild_tensor, (kind, self.untyped_storage(), self.dtype, self.storage_offset(), tuple(self.shape), self.stride(), self.requires_grad, state)
+
+
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Use other memory from now on: that of a tensor or a storage, in the given sizes and strides; of nothing without `source`.
+
+    >>> cresset.zeros(3).set_(cresset.arange(6.0).untyped_storage(), 1, (2, 2), (2, 1))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    share = _native.operators()["set_"]
+    if source is None:
+        return share(self, _native.make_tensor([], self.dtype, self.device))
+    if isinstance(source, Tensor):
+        if size is None:
+            return share(self, source)
+        if source.dtype != self.dtype:
+            raise RuntimeError(f"set_: the tensor is {self.dtype}, the source {source.dtype}")
+        memory = _native.storage_bytes(source)
+    else:
+        memory = getattr(source, "_untyped_storage", source)._bytes
+    if size is None:
+        size = (memory.numel() // self.itemsize - storage_offset,)
+    return _native.set_storage(self, memory, storage_offset, tuple(size), None if stride is None else tuple(stride))
+
+
+def as_strided_(self, size, stride, storage_offset=None):
+    """The tensor itself with other sizes and strides into its storage, in place."""
+    if self.requires_grad and _native.is_grad_enabled():
+        raise RuntimeError("as_strided_: the tensor requires grad, which this operation does not record; use as_strided")
+    view = self.as_strided(size, stride, storage_offset)
+    return _native.set_storage(self, _native.storage_bytes(self), view.storage_offset(), tuple(size), tuple(stride))
+
+
+def is_set_to(self, tensor):
+    """Whether both are the same view of the same memory."""
+    same_view = (self.shape, self.stride(), self.storage_offset()) == (tensor.shape, tensor.stride(), tensor.storage_offset())
+    return same_view and self.untyped_storage() == tensor.untyped_storage()
 
 
 def untyped_storage(self):
@@ -310,20 +347,53 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
 
 def new(self, *args, **kwargs):
     """A tensor of the same dtype from sizes or data (the old way)."""
-    return _legacy_new(*args, **kwargs).to(self.dtype)
+    return _legacy_new(*args, dtype=self.dtype, **kwargs)
 
 
-def _legacy_new(*args, device=None, **kwargs):
+def _legacy_new(*args, device=None, dtype=None):
+    """What Tensor(...) and FloatTensor(...) are: a tensor from sizes, a tensor or a sequence, of the default dtype or of `dtype`."""
     import cresset
 
+    dtype = dtype or _native.get_default_dtype()
     if not args or all(isinstance(a, int) for a in args):
-        return cresset.empty(args or (0,), device=device, **kwargs)
+        return cresset.empty(args or (0,), device=device, dtype=dtype)
+    if len(args) > 1:
+        raise TypeError(f"new(): expected sizes, a tensor or a sequence, got {', '.join(a.__class__.__name__ for a in args)}")
     (data,) = args
     if isinstance(data, _native.Size):
-        return cresset.empty(data, device=device)
+        return cresset.empty(data, device=device, dtype=dtype)
     if isinstance(data, Tensor):
+        if data.dtype != dtype:
+            raise TypeError(f"expected {dtype} (got {data.dtype}); use .to()")
         return data.detach()
-    return _native.make_tensor(data, _native.get_default_dtype(), device)
+    if not hasattr(data, "__len__"):
+        raise TypeError(f"new(): data must be a sequence (got {data.__class__.__name__})")
+    return _native.make_tensor(data, dtype, device)
+
+
+class tensortype(builtins.type):
+    """The type of FloatTensor, LongTensor, ...: the old names of a tensor with a certain dtype."""
+
+    def __call__(cls, *args, **kwargs):
+        return _legacy_new(*args, dtype=cls.dtype, **kwargs)
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, Tensor) and instance.dtype == cls.dtype and instance.is_cpu
+
+
+legacy_types = {
+    word + "Tensor": tensortype(word + "Tensor", (), {"dtype": getattr(_native, name), "layout": _native.strided, "is_cuda": False, "__module__": "torch"})
+    for word, name in _LEGACY.items()
+    if not word.startswith("Complex")
+}
+
+
+def typename(obj):
+    """The name of an object's type; of a tensor, that of its dtype ('torch.FloatTensor')."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    kind = obj if isinstance(obj, builtins.type) else obj.__class__
+    return kind.__name__ if kind.__module__ in (None, "builtins") else f"{kind.__module__}.{kind.__name__}"
 
 
 def _make_subclass(cls, data, require_grad=False):
@@ -406,7 +476,7 @@ def _disabled_torch_function(cls, func, types, args=(), kwargs=None):
 
 METHODS = [
     __repr__, __format__, _repr_html_, __iter__, __contains__, __reversed__, __complex__, __dir__, tolist, numpy, __array__, __array_wrap__, __dlpack__, __dlpack_device__,
-    __array_namespace__, __deepcopy__, __reduce_ex__, untyped_storage, storage, element_size, is_shared,
+    __array_namespace__, __deepcopy__, __reduce_ex__, set_, as_strided_, is_set_to, untyped_storage, storage, element_size, is_shared,
     share_memory_, pin_memory, type, new_tensor, new, as_subclass, cuda, dim_order, resize_as_, map_, apply_,
 ]  # fmt: skip
 

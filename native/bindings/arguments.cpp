@@ -26,6 +26,19 @@ const char* expected(const Parameter& p) {
   }
 }
 
+// One of several integers given as separate arguments: view(2, 3).
+bool fits_varargs(PyObject* o, int64_t* value = nullptr) {
+  if (PyBool_Check(o) || PyTuple_Check(o) || PyList_Check(o) || !PyIndex_Check(o)) return false;
+  int64_t i = 0;
+  try {
+    if (!to_integer(o, i)) return false;
+  } catch (const Error& e) {
+    fail(ErrorKind::type, e.what());
+  }
+  if (value) *value = i;
+  return true;
+}
+
 // One argument. False: of the wrong type.
 bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
   if (o == Py_None && (p.optional || (p.has_default && p.default_value.is_none()))) {
@@ -87,7 +100,7 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
       int64_t one;
       if (PyTuple_Check(o) || PyList_Check(o)) {
         if (!to_integers(o, dims)) return false;
-      } else if ((p.single || p.varargs) && !PyBool_Check(o) && to_integer(o, one)) {
+      } else if (p.varargs ? fits_varargs(o, &one) : p.single && !PyBool_Check(o) && to_integer(o, one)) {
         dims = Dims{one};
       } else if (!to_integers(o, dims)) {
         return false;
@@ -192,11 +205,6 @@ std::string_view canonical(std::string_view name) {
   return name;
 }
 
-bool fits_varargs(PyObject* o) {
-  int64_t i;
-  return !PyBool_Check(o) && !PyTuple_Check(o) && !PyList_Check(o) && PyIndex_Check(o) && to_integer(o, i);
-}
-
 }  // namespace
 
 bool bind(const Operator& op, const Arguments& a, Call& call, Arena& arena, std::string* why) {
@@ -220,7 +228,7 @@ bool bind(const Operator& op, const Arguments& a, Call& call, Arena& arena, std:
       dims.clear();
       for (; next < a.positional; ++next) {
         int64_t v;
-        if (!to_integer(a.args[next], v)) return wrong(p, a.args[next], next);
+        if (!fits_varargs(a.args[next], &v)) return wrong(p, a.args[next], next);
         dims.push_back(v);
       }
       call.args[i] = Value(DimsView(dims));

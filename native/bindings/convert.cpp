@@ -51,7 +51,10 @@ bool to_scalar(PyObject* o, Scalar& out) {
       }
       PyErr_Clear();
     }
-    check(!overflow, "Overflow when unpacking long long: the integer does not fit in 64 bits");
+    if (overflow) {
+      PyErr_SetString(PyExc_OverflowError, "int too big to convert: it does not fit in 64 bits");
+      raise_python();
+    }
     out = Scalar(static_cast<int64_t>(v));
     return true;
   }
@@ -113,7 +116,7 @@ bool to_integer(PyObject* o, int64_t& out) {
   if (PyLong_CheckExact(o)) {
     int overflow;
     const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    check(!overflow, "Overflow when unpacking long: the integer does not fit in 64 bits");
+    check_value(!overflow, "Overflow when unpacking long long: the integer does not fit in 64 bits");
     out = v;
     return true;
   }
@@ -131,12 +134,12 @@ bool to_integer(PyObject* o, int64_t& out) {
   }
   int overflow;
   const long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
-  check(!overflow, "Overflow when unpacking long: the integer does not fit in 64 bits");
+  check_value(!overflow, "Overflow when unpacking long long: the integer does not fit in 64 bits");
   out = v;
   return true;
 }
 
-bool to_integers(PyObject* o, Dims& out) {
+static bool read_integers(PyObject* o, Dims& out) {
   out.clear();
   if (PyTuple_Check(o) || PyList_Check(o)) {
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
@@ -168,6 +171,14 @@ bool to_integers(PyObject* o, Dims& out) {
     return true;
   }
   return false;
+}
+
+bool to_integers(PyObject* o, Dims& out) {
+  try {
+    return read_integers(o, out);
+  } catch (const Error& e) {  // in a list, PyTorch calls a number that is too large one of the wrong type
+    fail(ErrorKind::type, e.what());
+  }
 }
 
 }  // namespace cresset

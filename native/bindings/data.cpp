@@ -36,7 +36,7 @@ void find_shape(PyObject* o, Dims& sizes, int depth) {
 
 // The kind of number the data holds: bool < int < float < complex; -1: nothing seen.
 void find_kind(PyObject* o, int& kind, int& exact) {
-  if (PyFloat_Check(o)) kind = std::max(kind, 2);
+  if (PyFloat_CheckExact(o)) kind = std::max(kind, 2);
   else if (PyBool_Check(o)) kind = std::max(kind, 0);
   else if (PyLong_Check(o)) kind = std::max(kind, 1);
   else if (PyComplex_Check(o)) kind = std::max(kind, 3);
@@ -49,7 +49,8 @@ void find_kind(PyObject* o, int& kind, int& exact) {
     for (Py_ssize_t i = 0; i < n; ++i) find_kind(PySequence_Fast_GET_ITEM(fast.get(), i), kind, exact);
   } else {
     Scalar s;
-    check_type(!PyUnicode_Check(o) && to_scalar(o, s), PyUnicode_Check(o) ? "new(): invalid data type 'str'" : join("Could not infer dtype of ", Py_TYPE(o)->tp_name));
+    check_type(!PyUnicode_Check(o) && !PyBytes_Check(o), "new(): invalid data type '", Py_TYPE(o)->tp_name, "'");
+    check(to_scalar(o, s), "Could not infer dtype of ", Py_TYPE(o)->tp_name);
     // NumPy scalars carry a dtype of their own.
     const std::string_view type = Py_TYPE(o)->tp_name;
     static const std::pair<std::string_view, Dtype> numpy[] = {{"numpy.float32", Dtype::f32}, {"numpy.float64", Dtype::f64}, {"numpy.float16", Dtype::f16}, {"numpy.int64", Dtype::i64}, {"numpy.int32", Dtype::i32},
@@ -71,7 +72,11 @@ void store_scalar(PyObject* o, char* to) {
     v = Scalar(PyFloat_AS_DOUBLE(o)).to<T>();
   } else {
     Scalar s;
-    check_type(!PyUnicode_Check(o) && to_scalar(o, s), PyUnicode_Check(o) ? "new(): invalid data type 'str'" : join("Could not infer dtype of ", Py_TYPE(o)->tp_name));
+    int overflow = 0;
+    if (PyLong_Check(o) && std::is_integral_v<T>) (void)PyLong_AsLongLongAndOverflow(o, &overflow);
+    check_value(!overflow || (overflow > 0 && std::is_same_v<T, uint64_t>), "Overflow when unpacking long long: an integer in the data does not fit in 64 bits");
+    check_type(!PyUnicode_Check(o) && !PyBytes_Check(o), "new(): invalid data type '", Py_TYPE(o)->tp_name, "'");
+    check_type(to_scalar(o, s), "new(): expected a number, got ", Py_TYPE(o)->tp_name);
     if (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
       check(s.kind != Scalar::Kind::complex, "value cannot be converted to an integer type without overflow: it is complex");
       if (s.kind == Scalar::Kind::real) check(std::isfinite(s.real) && std::fabs(s.real) < 9.3e18, "value cannot be converted to type int64_t without overflow");
@@ -82,7 +87,7 @@ void store_scalar(PyObject* o, char* to) {
       }
     }
     const bool takes_complex = is_complex(dtype_of<T>) || dtype_of<T> == Dtype::b8;
-    check(s.kind != Scalar::Kind::complex || takes_complex, "value cannot be converted to type ", name_of(dtype_of<T>), " without overflow: it is complex");
+    check_type(s.kind != Scalar::Kind::complex || takes_complex, "must be real number, not complex: value cannot be converted to type ", name_of(dtype_of<T>), " without overflow: it is complex");
     v = s.to<T>();
   }
   std::memcpy(to, &v, sizeof(T));
@@ -122,7 +127,7 @@ void fill_from(PyObject* o, DimsView sizes, int64_t depth, Dtype dtype, Store st
     const int64_t width = size_of(dtype);
     for (Py_ssize_t i = 0; i < n; ++i, at += width) {
       PyObject* item = PySequence_Fast_GET_ITEM(fast.get(), i);
-      check_value(!is_sequence(item), "expected a number at the innermost level (dim ", depth, "), got ", Py_TYPE(item)->tp_name, "; a ragged list?");
+      check_type(!is_sequence(item), "expected a number at the innermost level (dim ", depth, "), got ", Py_TYPE(item)->tp_name, "; a ragged list?");
       if (is_tensor(item)) {
         Scalar s = cresset::item(unwrap(item));
         Ref number(wrap(s));
@@ -203,7 +208,6 @@ Tensor share_buffer(PyObject* owner, const char* who) {
     }
     strides.push_back(stride / view->itemsize);
   }
-  const bool read_only = view->readonly;
   int64_t span = view->itemsize;
   for (int64_t i = 0; i < sizes.size(); ++i) span += (std::max<int64_t>(sizes[i], 1) - 1) * strides[i] * view->itemsize;
   RefPtr<Storage> storage = Storage::borrow(view->buf, std::max<int64_t>(span, 0), Device{}, [view] {
@@ -212,7 +216,6 @@ Tensor share_buffer(PyObject* owner, const char* who) {
     delete view;
     PyGILState_Release(gil);
   });
-  (void)read_only;
   Tensor t = empty(Dims{0}, static_cast<Dtype>(d));
   t->storage = storage;
   t->sizes = sizes;
@@ -329,11 +332,12 @@ PyObject* set_storage(PyObject*, PyObject* args) {
     else check_type(to_integers(strides, st), "set_: strides must be integers");
     TensorImpl* t = impl_of(self);
     const Tensor b = unwrap(bytes);
-    int64_t last = offset;
+    int64_t last = offset, step;
     check(offset >= 0 && s.size() == st.size(), "set_: invalid offset or strides");
     for (int64_t d = 0; d < s.size(); ++d) {
       check(s[d] >= 0 && st[d] >= 0, "set_: sizes and strides must not be negative");
-      last += std::max<int64_t>(s[d] - 1, 0) * st[d];
+      check(!__builtin_mul_overflow(std::max<int64_t>(s[d] - 1, 0), st[d], &step) && !__builtin_add_overflow(last, step, &last) && last < (int64_t{1} << 58),
+            "setStorage: sizes ", list(s), " and strides ", list(st), " overflow");
     }
     check(checked_numel(s) == 0 || (last + 1) * size_of(t->dtype) <= b.storage()->bytes, "setStorage: sizes ", list(s), ", strides ", list(st), ", storage offset ", offset, ", and itemsize ", size_of(t->dtype),
           " requiring a storage size of ", (last + 1) * size_of(t->dtype), " are out of bounds for storage of size ", b.storage()->bytes);
@@ -406,8 +410,8 @@ Tensor tensor_from_data(PyObject* data, int dtype, Device device) {
     } else {
       int kind = -1, exact = -1;
       find_kind(data, kind, exact);
-      if (exact >= 0) d = kind > 1 && !is_differentiable(static_cast<Dtype>(exact)) ? default_dtype() : static_cast<Dtype>(exact);
-      else d = kind < 0 || kind == 2 ? default_dtype() : kind == 0 ? Dtype::b8 : kind == 1 ? Dtype::i64 : to_complex(default_dtype());
+      d = kind < 0 || kind == 2 ? default_dtype() : kind == 0 ? Dtype::b8 : kind == 1 ? Dtype::i64 : to_complex(default_dtype());
+      if (exact >= 0) d = kind < 0 ? static_cast<Dtype>(exact) : promote(static_cast<Dtype>(exact), d);
     }
     result = empty(sizes, d);
     char* at = result.bytes();

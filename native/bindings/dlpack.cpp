@@ -77,7 +77,7 @@ PyObject* to_dlpack(PyObject*, PyObject* self) {
 
 PyObject* from_dlpack(PyObject*, PyObject* capsule) {
   return guarded([&]() -> PyObject* {
-    CRESSET_CHECK_KIND(ErrorKind::buffer, PyCapsule_IsValid(capsule, "dltensor"), "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already constructed a tensor from it once.");
+    check(PyCapsule_IsValid(capsule, "dltensor"), "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already constructed a tensor from it once.");
     auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
     const DLTensor& d = m->tensor;
     CRESSET_CHECK_KIND(ErrorKind::buffer, d.device.type == kCPU, "from_dlpack: the data is on device type ", d.device.type, ", only the CPU is supported");

@@ -54,7 +54,6 @@ Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
     r.indices.resize(std::max<size_t>(r.indices.size(), static_cast<size_t>(dim + 1)));
     r.indices[static_cast<size_t>(dim)] = std::move(index);
   };
-  bool seen_ellipsis = false;
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* o = items[i];
     int64_t integer;
@@ -68,8 +67,6 @@ Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
       }
       ++dim;
     } else if (o == Py_Ellipsis) {
-      check_index(!seen_ellipsis, "an index can only have a single ellipsis ('...')");
-      seen_ellipsis = true;
       dim += self.dim() - used;
     } else if (o == Py_None) {
       r.view = call_operator(unsqueeze_op, r.view, Scalar(dim));
@@ -94,9 +91,10 @@ Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
     } else if (to_integer(o, integer)) {
       r.view = select(r.view, dim, integer);
     } else {
-      check_type(PySequence_Check(o) && !PyUnicode_Check(o), "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ", Py_TYPE(o)->tp_name, ")");
+      check_type(!PyUnicode_Check(o) && !PyBytes_Check(o), "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ", Py_TYPE(o)->tp_name, ")");
+      check_index(PySequence_Check(o), "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ", Py_TYPE(o)->tp_name, ")");
       Tensor t = tensor_from_data(o, -1, self.device());
-      if (t.numel() == 0 && is_floating(t.dtype())) t = convert(t, Dtype::i64);
+      if (is_floating(t.dtype())) t = convert(t, Dtype::i64);
       check_index(is_integral(t.dtype()) || t.dtype() == Dtype::b8, "tensors used as indices must be long, int, byte or bool tensors, got ", name_of(t.dtype()));
       put(t);
       dim += is_mask(t) ? t.dim() : 1;
@@ -120,8 +118,22 @@ Value list_value(const std::vector<Tensor>& tensors) {
   return v;
 }
 
+// A short list that holds more than numbers is meant as a tuple: t[[0, slice(None)]], t[[[0, 1], [0, 1]]].
+bool stands_for_tuple(PyObject* index) {
+  if (!PyList_Check(index) || PyList_GET_SIZE(index) >= 32) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(index); ++i) {
+    PyObject* o = PyList_GET_ITEM(index, i);
+    if (o == Py_None || o == Py_Ellipsis || PySlice_Check(o) || is_tensor(o) || PySequence_Check(o)) return true;
+  }
+  return false;
+}
+
 template <class F>
 auto with_items(PyObject* index, F&& f) {
+  if (stands_for_tuple(index)) {
+    Ref tuple(require(PyList_AsTuple(index)));
+    return f(reinterpret_cast<PyTupleObject*>(tuple.get())->ob_item, PyTuple_GET_SIZE(tuple.get()));
+  }
   if (PyTuple_Check(index)) return f(reinterpret_cast<PyTupleObject*>(index)->ob_item, PyTuple_GET_SIZE(index));
   return f(&index, Py_ssize_t{1});
 }
@@ -167,22 +179,23 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
         }
         const Tensor t = unwrap(self);
         check_inplace("__setitem__", t, false);
-        Indexed r = with_items(index, [&](PyObject* const* items, Py_ssize_t n) { return apply(t, items, n); });
         Tensor v;
         Scalar s;
         if (is_tensor(value)) {
           v = unwrap(value);
         } else if (is_number(value) && to_scalar(value, s)) {
           check(s.kind != Scalar::Kind::complex || is_complex(t.dtype()), "value cannot be converted to type ", name_of(t.dtype()), " without overflow: it is complex");
-          v = full({}, s, t.dtype(), t.device());
+          v = t.is_meta() ? full({}, s, t.dtype(), t.device()) : tensor_from_data(value, static_cast<int>(t.dtype()), t.device());
         } else {
-          v = tensor_from_data(value, static_cast<int>(t.dtype()), t.device());
+          fail(ErrorKind::type, "can't assign a ", Py_TYPE(value)->tp_name, " to a tensor of ", name_of(t.dtype()), "; make it a tensor first");
         }
+        if (index == Py_False) return 0;
+        Indexed r = with_items(index, [&](PyObject* const* items, Py_ssize_t n) { return apply(t, items, n); });
+        // Leading dimensions of size one are dropped.
+        Dims sizes = v.sizes();
+        while (sizes.size() > 0 && sizes[0] == 1) sizes.erase(0);
+        if (sizes.size() != v.dim()) v = call_operator(op("reshape"), v, DimsView(sizes));
         if (r.indices.empty()) {
-          // Leading dimensions of size one that the target has not are dropped.
-          Dims sizes = v.sizes();
-          while (sizes.size() > r.view.dim() && sizes.size() > 0 && sizes[0] == 1) sizes.erase(0);
-          if (sizes.size() != v.dim()) v = call_operator(op("reshape"), v, DimsView(sizes));
           static const Operator& copy = op("copy_");
           check(r.view.dim() >= v.dim(), "shape mismatch: value tensor of shape ", list(v.sizes()), " cannot be broadcast to indexing result of shape ", list(r.view.sizes()));
           call_operator(copy, r.view, v);

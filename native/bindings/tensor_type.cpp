@@ -8,6 +8,8 @@
 
 namespace cresset {
 
+Tensor tensor_from_data(PyObject* data, int dtype, Device device);  // data.cpp; dtype -1: what the data says
+
 PyTypeObject* tensor_type = nullptr;
 PyTypeObject* parameter_type = nullptr;
 
@@ -386,7 +388,25 @@ PyObject* matmul(PyObject* a, PyObject* b) {
   PyObject* args[2] = {a, b};
   return PyObject_Vectorcall(object, args, 2, nullptr);
 }
-PyObject* number_pow(PyObject* a, PyObject* b, PyObject*) { return number_pow_two(a, b); }
+// x ** 2 goes straight to square, when the result is what pow would give.
+PyObject* number_pow(PyObject* a, PyObject* b, PyObject*) {
+  static const Operator* pow = find_op("pow");
+  if (is_plain_tensor(a) && !has_function_mode && (PyLong_CheckExact(b) || PyFloat_CheckExact(b)) && pow->instead) {
+    return guarded([&]() -> PyObject* {
+      Call c(*pow);
+      c.args[0].kind = Kind::tensor;
+      c.args[0].tensor_ = impl_of(a);
+      c.args[1].kind = Kind::scalar;
+      to_scalar(b, c.args[1].scalar_);
+      const Operator* square = pow->instead(c);
+      if (!square) return call_python_operator(c);
+      Call squared(*square);
+      squared.args[0] = c.args[0];
+      return call_python_operator(squared);
+    });
+  }
+  return number_pow_two(a, b);
+}
 PyObject* number_ipow(PyObject* a, PyObject* b, PyObject*) { return number_ipow_two(a, b); }
 
 PyObject* unary(const char* name, PyObject* a) {
@@ -395,7 +415,13 @@ PyObject* unary(const char* name, PyObject* a) {
 PyObject* number_neg(PyObject* a) { return unary("neg", a); }
 PyObject* number_positive(PyObject* a) { return Py_NewRef(a); }
 PyObject* number_abs(PyObject* a) { return unary("abs", a); }
-PyObject* number_invert(PyObject* a) { return unary("bitwise_not", a); }
+PyObject* number_invert(PyObject* a) {
+  return guarded([&] {
+    const Dtype d = impl_of(a)->dtype;
+    check_type(is_integral(d) || d == Dtype::b8, "~ (operator.invert) is only implemented on integer and Boolean-type tensors, this one is ", name_of(d));
+    return unary("bitwise_not", a);
+  });
+}
 
 int number_bool(PyObject* self) {
   return guarded(
@@ -407,17 +433,21 @@ int number_bool(PyObject* self) {
       },
       -1);
 }
+Scalar only_element(PyObject* self) {
+  check_value(impl_of(self)->numel == 1, "only one element tensors can be converted to Python scalars, this one has ", impl_of(self)->numel);
+  return item(unwrap(self));
+}
 PyObject* number_int(PyObject* self) {
   return guarded([&]() -> PyObject* {
-    const Scalar s = item(unwrap(self));
+    const Scalar s = only_element(self);
     if (s.is_integral()) return s.beyond_int64 ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(s.integer)) : PyLong_FromLongLong(s.integer);
-    check_type(s.kind != Scalar::Kind::complex || s.imag == 0, "value cannot be converted to type int without overflow: it is complex");
+    check(s.kind != Scalar::Kind::complex || s.imag == 0, "value cannot be converted to type int64_t without overflow: it is complex");
     return PyLong_FromDouble(s.real);
   });
 }
 PyObject* number_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
-    const Scalar s = item(unwrap(self));
+    const Scalar s = only_element(self);
     check(s.kind != Scalar::Kind::complex || s.imag == 0, "value cannot be converted to type double without overflow: it is complex");
     return PyFloat_FromDouble(s.real);
   });
@@ -431,6 +461,10 @@ PyObject* number_index(PyObject* self) {
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) {
+  if (std::string_view(Py_TYPE(b)->tp_name) == "numpy.ndarray") {  // NumPy would leave the comparison to us, so Python would compare identities
+    Ref shared(guarded([&] { return wrap(tensor_from_data(b, -1, {})); }));
+    return shared ? compare(a, shared.get(), op) : nullptr;
+  }
   switch (op) {
     case Py_LT: return compare_lt(a, b);
     case Py_LE: return compare_le(a, b);
@@ -536,6 +570,7 @@ void add_tensor_type(PyObject* module) {
                          {0, nullptr}};
   PyType_Spec spec{"torch.Tensor", sizeof(PyTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   tensor_type = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&spec)));
+  tensor_type->tp_name = "Tensor";  // what messages call it
   PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type));
 }
 

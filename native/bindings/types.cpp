@@ -252,7 +252,7 @@ uint64_t parse_seed(PyObject* o) {
   const unsigned long long u = PyLong_AsUnsignedLongLong(index.get());
   if (PyErr_Occurred()) {
     PyErr_Clear();
-    fail("manual_seed: Overflow when unpacking long; the seed must be between -2**63 and 2**64 - 1");
+    fail(ErrorKind::value, "manual_seed: Overflow when unpacking long long; the seed must be between -2**63 and 2**64 - 1");
   }
   return u;
 }

@@ -1,8 +1,11 @@
 // Pointwise operators: promotion, broadcasting and the choice of loop. Note [Blocks] is in tensor/blocks.h.
 #include <emmintrin.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/parallel.h"
 #include "dispatch/call.h"
@@ -10,9 +13,22 @@
 
 namespace cresset {
 
-ScalarAttribute attribute(const Value& v) {
-  if (v.is_none()) return {std::nan(""), 0, 0};
-  return {v.scalar_.real, v.scalar_.imag, v.scalar_.integer};
+static double largest(Dtype d) {
+  switch (to_real(d)) {
+    case Dtype::f16: return 65504;
+    case Dtype::bf16: return 0x1.fep127;
+    case Dtype::f64: return std::numeric_limits<double>::max();
+    default: return std::numeric_limits<float>::max();
+  }
+}
+
+void read_attributes(const Call& c, Dtype dtype, ScalarAttribute* to) {
+  const PointwiseDefinition& def = *c.op.pointwise;
+  for (int k = 0; k < def.scalar_count; ++k) {
+    const Value& v = c.args[def.input_count + k];
+    if (!v.is_none()) to[k] = {v.scalar_.real, v.scalar_.imag, v.scalar_.integer};
+    else to[k] = {std::isinf(def.missing[k]) ? std::copysign(largest(dtype), def.missing[k]) : std::nan(""), 0, 0};
+  }
 }
 
 Scalar missing_bound(char letter) {
@@ -71,10 +87,16 @@ namespace {
 struct LoopContext {
   Loop loop;
   const ScalarAttribute* attributes;
+  int divisor = 0;  // the operand that must not be zero; 0: none
+  std::atomic<bool>* divides_by_zero = nullptr;
 };
 
 void run_loop(char* const* p, const void* context, int64_t n) {
   const auto* c = static_cast<const LoopContext*>(context);
+  if (c->divisor) {
+    const auto* divisor = reinterpret_cast<const int64_t*>(p[c->divisor]);
+    if (std::find(divisor, divisor + n, 0) != divisor + n) return c->divides_by_zero->store(true, std::memory_order_relaxed);
+  }
   c->loop(p, c->attributes, n);
 }
 
@@ -116,6 +138,55 @@ Dtype loop_output(Promotion promotion, Compute compute) {
   return promotion == Promotion::to_bool ? Dtype::b8 : promotion == Promotion::to_real ? to_real(d) : d;
 }
 
+// ---- what single operators refuse
+
+bool is_bool(const Value& v) { return v.kind == Kind::tensor ? v.tensor_->dtype == Dtype::b8 : v.kind == Kind::scalar && v.scalar_.kind == Scalar::Kind::boolean; }
+
+void refuse_bool_subtraction(const Call& c, Dtype) {
+  check(!is_bool(c.args[0]) && !is_bool(c.args[1]), "sub: Subtraction, the `-` operator, with a bool tensor is not supported. Use the `^` or `logical_xor()` operator instead, or `~` to invert a mask");
+}
+void refuse_bool_negation(const Call& c, Dtype) {
+  check(!is_bool(c.args[0]), "neg: Negation, the `-` operator, on a bool tensor is not supported. Use the `~` or `logical_not()` operator to invert a mask");
+}
+void check_alpha(const Call& c, Dtype common) {
+  const Scalar::Kind kind = c.args[2].scalar_.kind;
+  check(is_differentiable(common) || (kind != Scalar::Kind::real && kind != Scalar::Kind::complex), c.op.name(), ": For integral input tensors, argument alpha must not be a floating point number.");
+  check(is_complex(common) || kind != Scalar::Kind::complex, c.op.name(), ": For non-complex input tensors, argument alpha must not be a complex number.");
+}
+void check_sub(const Call& c, Dtype common) {
+  refuse_bool_subtraction(c, common);
+  check_alpha(c, common);
+}
+void refuse_negative_exponent(const Call& c, Dtype) {
+  const Value &base = c.args[0], &exponent = c.args[1];
+  if (base.kind != Kind::tensor || exponent.kind != Kind::scalar || !is_integral(base.tensor_->dtype)) return;
+  check(!exponent.scalar_.is_integral() || exponent.scalar_.integer >= 0, "pow: Integers to negative integer powers are not allowed, the exponent is ", exponent.scalar_.integer);
+}
+void require_bound(const Call& c, Dtype) {
+  check(!c.args[1].is_none() || !c.args[2].is_none(), c.op.name(), ": At least one of 'min' or 'max' must not be None");
+}
+void require_condition(const Call& c, Dtype) {
+  const Value& v = c.args[0];
+  check(v.kind != Kind::tensor || v.tensor_->dtype == Dtype::b8 || v.tensor_->dtype == Dtype::u8, c.op.name(), ": where expected condition to be a boolean tensor, but got a tensor with dtype ", name_of(v.tensor_->dtype));
+}
+
+using Refusal = void (*)(const Call&, Dtype common);
+Refusal refusal_of(const PointwiseDefinition* definition) {
+  static const auto* table = [] {
+    static const std::pair<std::string_view, Refusal> named[] = {
+        {"add", check_alpha}, {"sub", check_sub}, {"neg", refuse_bool_negation}, 
+        {"pow", refuse_negative_exponent}, {"clamp", require_bound}, {"where", require_condition}};
+    auto* found = new std::vector<std::pair<const PointwiseDefinition*, Refusal>>;
+    for (int i = 0; i < kPointwiseCount; ++i)
+      for (const auto& [name, refusal] : named)
+        if (name == kPointwiseDefinitions[i].name) found->push_back({&kPointwiseDefinitions[i], refusal});
+    return found;
+  }();
+  for (const auto& [of, refusal] : *table)
+    if (of == definition) return refusal;
+  return nullptr;
+}
+
 // A result this large will not be in cache when it is read next. Writing it past the cache spares reading its lines first.
 constexpr int64_t kStreamedBytes = int64_t{8} << 20;
 
@@ -130,11 +201,15 @@ void stream(char* to, const char* from, int64_t bytes) {
 // The common call: float tensors of one shape, all contiguous, perhaps with a number. Returns false when the call is not that.
 bool execute_plain(Call& c, const PointwiseDefinition& def, const ScalarAttribute* attributes) {
   const TensorImpl* first = nullptr;
+  int missing = 0;
+  for (int i = 0; i < def.scalar_count; ++i)
+    if (c.args[def.input_count + i].scalar_.kind == Scalar::Kind::complex) return false;
   for (int i = 0; i < def.input_count; ++i) {
     const Value& v = c.args[i];
     if (def.inputs[i] == 'b') return false;
     if (v.kind != Kind::tensor) {
-      if (v.kind == Kind::scalar && v.scalar_.kind == Scalar::Kind::complex) return false;
+      if (v.kind == Kind::none && ++missing == 2) return false;
+      if (v.kind == Kind::scalar && (v.scalar_.kind == Scalar::Kind::complex || v.scalar_.kind == Scalar::Kind::boolean)) return false;
       continue;
     }
     const TensorImpl* t = v.tensor_;
@@ -222,12 +297,12 @@ void execute_pointwise(Call& c) {
   const PointwiseDefinition& def = *c.op.pointwise;
   const char* who = c.op.name().c_str();
   ScalarAttribute attributes[kMaxArguments];
-  for (int k = 0; k < def.scalar_count; ++k) attributes[k] = attribute(c.args[def.input_count + k]);
+  read_attributes(c, Dtype::f32, attributes);
   if (execute_plain(c, def, attributes)) return;
 
   ResultType type;
   Dims sizes;
-  bool sized = false;
+  bool sized = false, placed = false;
   Device device;
   for (int i = 0; i < def.input_count; ++i) {
     const Value& v = c.args[i];
@@ -235,13 +310,22 @@ void execute_pointwise(Call& c) {
       if (def.inputs[i] != 'b') type.add(*v.tensor_);
       sizes = sized ? broadcast(who, sizes, v.tensor_->sizes) : v.tensor_->sizes;
       sized = true;
-      if (!v.tensor_->storage->device.is_cpu()) device = v.tensor_->storage->device;
+      const Device here = v.tensor_->storage->device;
+      if (v.tensor_->dim() > 0 || !here.is_cpu()) {
+        check(!placed || device == here, who, ": Expected all tensors to be on the same device, but found at least two devices, ", device, " and ", here, "!");
+        device = here;
+        placed = true;
+      }
     } else if (def.inputs[i] != 'b' && !v.is_none()) {
       type.add(v.scalar_);
     }
   }
   Dtype common = type.result();
-  if (def.promotion == Promotion::to_float && !is_differentiable(common)) common = default_dtype();
+  const bool has_integers = c.op.loops->forward[static_cast<int>(Compute::i64)];
+  if (!is_differentiable(common) && (def.promotion == Promotion::to_float || (def.promotion == Promotion::to_real && !has_integers))) common = default_dtype();
+  if (common == Dtype::b8 && def.inputs[0] == 'n') common = Dtype::i64;
+  if (common != Dtype::f32) read_attributes(c, common, attributes);
+  if (const Refusal refusal = refusal_of(&def)) refusal(c, common);
   Compute compute;
   const Loop loop = pick_loop(c.op, c.op.loops->forward, common, compute);
   const Dtype loop_dtype = dtype_of_compute(compute), out_dtype = result_dtype(def.promotion, common);
@@ -290,8 +374,16 @@ void execute_pointwise(Call& c) {
   }
   operands[0] = {target->data(), target.dtype(), loop_output(def.promotion, compute), target.strides()};
   LoopContext context{loop, attributes};
-  LongWork work(out.numel());
-  run_blocks(sizes, operands, 1 + def.input_count, run_loop, &context);
+  std::atomic<bool> divides_by_zero = false;
+  if (compute == Compute::i64 || compute == Compute::u64) {
+    const std::string_view letters(def.inputs);
+    if (const size_t at = letters.find('d'); at != letters.npos) context.divisor = 1 + static_cast<int>(at), context.divides_by_zero = &divides_by_zero;
+  }
+  {
+    LongWork work(out.numel());
+    run_blocks(sizes, operands, 1 + def.input_count, run_loop, &context);
+  }
+  check(!divides_by_zero, who, ": ZeroDivisionError: an element of the divisor is zero");
   if (target.get() != out.get()) copy_into(out, target);
 }
 

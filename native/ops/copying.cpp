@@ -78,12 +78,19 @@ void run_copy_(Call& c) {
   if (from.storage()->data == to.storage()->data && !from.is_meta()) from = clone(from);
   copy_into(to, from);
 }
+void run_copy_number(Call& c) {
+  const Tensor to = c.tensor(0);
+  check(c.scalar(1).kind != Scalar::Kind::complex || is_complex(to.dtype()), "copy_: value cannot be converted to type ", name_of(to.dtype()), " without overflow: it is complex");
+  check_no_internal_overlap("copy_", to);
+  fill(to, c.scalar(1));
+}
 void infer_copy_(Call& c) { expanded_strides("copy_", c.tensor(1), c.tensor(0).sizes()); }
 
 void run_resize_(Call& c) {
   const Tensor t = c.tensor(0);
   check(!t->requires_grad, "cannot resize variables that require grad");
-  const int64_t needed = (checked_numel(c.integers(1)) + t.offset()) * size_of(t.dtype());
+  int64_t needed;
+  check(!__builtin_mul_overflow(checked_numel(c.integers(1)) + t.offset(), size_of(t.dtype()), &needed), "resize_: Storage size calculation overflowed with sizes=", list(c.integers(1)));
   if (needed > t.storage()->bytes) t->storage->resize(needed);
   t->sizes = Dims(c.integers(1));
   t->strides = contiguous_strides(t.sizes());
@@ -113,6 +120,7 @@ void register_copying(Registry& r) {
   for (const NamedDtype& n : kNamed) r.add(n.signature, nullptr, run_named, kMethodOnly, "ToCopyBackward0");
   r.add("cpu(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_cpu, kMethodOnly, "ToCopyBackward0");
   r.add("copy_(Tensor input, Tensor src, bool non_blocking=False) -> Tensor", infer_copy_, run_copy_, kMutates | kMethodOnly, "CopyBackwards");
+  r.add("copy_.number(Tensor input, Scalar src, bool non_blocking=False) -> Tensor", nullptr, run_copy_number, kMutates | kMethodOnly, "CopyBackwards");
   r.add("resize_(Tensor input, int[...] size, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_resize_, kMutates | kMethodOnly | kNotDifferentiable);
   r.add("set_(Tensor input, Tensor source) -> Tensor", nullptr, run_set_, kMutates | kMethodOnly | kNotDifferentiable);
 }

@@ -251,7 +251,7 @@ namespace {
 
 struct IndexItem {
   Tensor index;  // int64
-  int64_t scale, lowest, bound, dim;
+  IndexRule rule;
 };
 
 constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
@@ -287,19 +287,22 @@ Tensor combine(const char* who, const SmallVector<IndexItem, 3>& items, const Di
   int64_t* out = offsets.data<int64_t>();
   parallel_for(offsets.numel(), kParallelGrain, [&](int64_t begin, int64_t end) {
     constexpr int64_t kChunk = 512;
-    int64_t values[kChunk];
+    int64_t buffer[kChunk];
     for (int64_t at = begin; at < end; at += kChunk) {
       const int64_t n = std::min(kChunk, end - at);
-      std::memset(out + at, 0, static_cast<size_t>(n) * sizeof(int64_t));
       for (int64_t k = 0; k < items.size(); ++k) {
-        IndexedWalk bounds;
-        bounds.who = who;
-        bounds.scale = items[k].scale;
-        bounds.lowest = items[k].lowest;
-        bounds.bound = items[k].bound;
-        bounds.dim = items[k].dim;
-        gather(reinterpret_cast<char*>(values), items[k].index.bytes(), shape, strides[k], at, n, sizeof(int64_t));
-        for (int64_t i = 0; i < n; ++i) out[at + i] += bounds.offset(values[i]);
+        const Tensor& index = items[k].index;
+        const IndexRule rule = items[k].rule;
+        const int64_t* values = buffer;
+        if (index.is_contiguous() && index.sizes() == shape) {
+          values = index.data<int64_t>() + at;
+        } else {
+          gather(reinterpret_cast<char*>(buffer), index.bytes(), shape, strides[k], at, n, sizeof(int64_t));
+        }
+        if (k == 0)
+          for (int64_t i = 0; i < n; ++i) out[at + i] = rule.offset(values[i]);
+        else
+          for (int64_t i = 0; i < n; ++i) out[at + i] += rule.offset(values[i]);
       }
     }
   });
@@ -347,35 +350,35 @@ AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<cons
           !input.is_meta() && !index.is_meta(), who,
           ": the shape of the result depends on the elements of the mask, which a meta tensor does not have");
       const DimsView strides(input.strides().data() + d, static_cast<size_t>(covers));
-      items.push_back({places_of_mask(index, strides), 1, 0, kUnbounded, d});
+      items.push_back({places_of_mask(index, strides), {1, kUnbounded, 0, who, d}});
     } else {
-      items.push_back({convert(index, Dtype::i64), input.stride(d), -input.size(d), input.size(d), d});
+      items.push_back({convert(index, Dtype::i64), {input.stride(d), input.size(d), input.size(d), who, d}});
     }
     d += covers;
   }
   while (d < rank) keep(d++);
   if (!adjacent) a.position = 0;
   const Dims shape = shape_together(who, items);
+  if (std::find(shape.begin(), shape.end(), 0) == shape.end())
+    for (const IndexItem& item : items)
+      check_index(item.bound != 0, who, ": index is out of bounds for dimension ", item.dim, " with size 0");
   a.result = Dims(a.sizes.begin(), a.sizes.begin() + a.position);
   a.result.append(shape.begin(), shape.end());
   a.result.append(a.sizes.begin() + a.position, a.sizes.end());
   if (input.is_meta() || (items.size() && items[0].index.is_meta())) return a;
   if (items.size() == 1) {
     a.index = contiguous(items[0].index);
-    a.scale = items[0].scale;
-    a.lowest = items[0].lowest;
-    a.bound = items[0].bound;
-    a.dim = items[0].dim;
+    a.rule = items[0].rule;
   } else {
     a.index = combine(who, items, shape);
-    a.bound = kUnbounded;
+    a.rule = {1, kUnbounded, 0, who};
   }
   return a;
 }
 
-IndexedWalk walk_through(const char* who, const AdvancedIndex& a, const Tensor& input, const Tensor& plain) {
+IndexedWalk walk_through(const AdvancedIndex& a, const Tensor& input, const Tensor& plain) {
   IndexedWalk w;
-  w.who = who;
+  static_cast<IndexRule&>(w) = a.rule;
   w.sizes = a.sizes;
   w.sizes.insert(a.position, a.index.numel());
   w.along = a.position;
@@ -387,10 +390,6 @@ IndexedWalk walk_through(const char* who, const AdvancedIndex& a, const Tensor& 
   w.indexed_strides.insert(a.position, 0);
   w.index_strides = Dims(w.sizes.size(), 0);
   w.index_strides[a.position] = 1;
-  w.scale = a.scale;
-  w.lowest = a.lowest;
-  w.bound = a.bound;
-  w.dim = a.dim;
   return w;
 }
 

@@ -20,7 +20,12 @@ void TensorImpl::last_reference_gone() {
 
 void TensorImpl::update_numel_and_contiguity() {
   numel = 1;
-  for (int64_t s : sizes) numel *= s;
+  bool overflow = false;
+  for (int64_t s : sizes) overflow |= __builtin_mul_overflow(numel, s, &numel);
+  if (overflow) [[unlikely]] {
+    check(std::find(sizes.begin(), sizes.end(), 0) != sizes.end(), "numel: integer multiplication overflow, the sizes are ", list(sizes));
+    numel = 0;
+  }
   contiguous = is_contiguous(sizes, strides);
 }
 
