@@ -52,14 +52,30 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
             stacklevel=2,
         )
 
+    if tensor.is_meta:
+        return tensor
+
     def below(x):  # the probability that a standard normal variable is below x
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
-    # Even numbers between the probabilities of a and b, through the inverse of the normal distribution function.
-    tensor.uniform_(2 * below((a - mean) / std) - 1, 2 * below((b - mean) / std) - 1, generator=generator)
-    tensor.erfinv_()
-    tensor.mul_(std * math.sqrt(2.0)).add_(mean)
-    return tensor.clamp_(min=a, max=b)
+    if below((b - mean) / std) - below((a - mean) / std) > 0.3:
+        # Most numbers fall inside: draw again those that do not.
+        low, high = (tensor.new_tensor(bound, device="cpu").item() for bound in (a, b))
+        tensor.normal_(mean, std, generator=generator)
+        while (outside := (tensor < low) | (tensor > high)).any():
+            drawn = cresset.empty_like(tensor).normal_(mean, std, generator=generator)
+            tensor.copy_(cresset.where(outside, drawn, tensor))
+        return tensor
+    # Few do: draw evenly inside, and keep a number with the probability density it has, relative to the highest.
+    highest = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    pending = None
+    while pending is None or pending.any():
+        drawn = cresset.empty_like(tensor).uniform_(a, b, generator=generator)
+        tensor.copy_(drawn if pending is None else cresset.where(pending, drawn, tensor))
+        log_density = ((drawn - mean) / std) ** 2 * -0.5 - highest
+        refused = cresset.empty_like(tensor).uniform_(generator=generator).log() > log_density
+        pending = refused if pending is None else pending & refused
+    return tensor
 
 
 @cresset.no_grad()
@@ -177,13 +193,10 @@ def orthogonal_(tensor, gain=1, generator=None):
     rows = tensor.size(0)
     columns = tensor.numel() // rows
     random = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
-    if rows < columns:
-        random.t_()
-    q, r = cresset.linalg.qr(random)
-    q *= r.diag(0).sign()  # makes the choice uniform over the orthogonal matrices
-    if rows < columns:
-        q.t_()
-    return tensor.view_as(q).copy_(q).mul_(gain).view_as(tensor)
+    q, r = cresset.linalg.qr(random.t() if rows < columns else random)
+    q = q * r.diag(0).sign()  # makes the choice uniform over the orthogonal matrices
+    matrix = q.t() if rows < columns else q
+    return tensor.copy_(matrix.reshape(tensor.shape)).mul_(gain)
 
 
 @cresset.no_grad()

@@ -51,9 +51,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             memo[id(self)] = type(self)(values, self.requires_grad)
         return memo[id(self)]
 
-    def __repr__(self):
-        return "Parameter containing:\n" + Tensor.__repr__(self)
-
     def __reduce_ex__(self, protocol):
         return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
 

@@ -273,7 +273,7 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    gumbels = -cresset.empty_like(logits, memory_format=cresset.legacy_contiguous_format).exponential_().log()
+    gumbels = -cresset.empty_like(logits, memory_format=cresset.contiguous_format).exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:
         return soft

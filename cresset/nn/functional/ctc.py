@@ -146,7 +146,7 @@ class _Alignments(Function):
             beta[t] = after
 
         # alpha and beta both hold the score of their own time, so one of them is taken off.
-        posterior = alpha + beta - scores - total.unsqueeze(1)
+        posterior = alpha + beta - total.unsqueeze(1) - scores
         posterior = posterior.masked_fill((alpha == -math.inf) | (beta == -math.inf), -math.inf).exp()
         belongs = cresset.zeros_like(log_probs).scatter_add_(2, labels.expand(times, -1, -1), posterior)
         time = cresset.arange(times, device=labels.device)[:, None, None]

@@ -13,7 +13,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     if not dtype.is_floating_point:
         raise RuntimeError(f"cosine_similarity: expected common dtype to be floating point, yet common dtype is {dtype}")
     x1, x2 = cresset.broadcast_tensors(x1.to(dtype), x2.to(dtype))
-    n1, n2 = (cresset.linalg.vector_norm(x, 2, dim, keepdim=True).clone() for x in (x1, x2))
+    n1, n2 = (x.norm(2, dim, keepdim=True).clone() for x in (x1, x2))
     with cresset.no_grad():  # the gradient sees the norm even where it was raised to eps
         n1.clamp_min_(eps)
         n2.clamp_min_(eps)
@@ -26,7 +26,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     >>> F.pairwise_distance(cresset.tensor([[0.0, 0.0]]), cresset.tensor([[3.0, 4.0]]))
     tensor([5.0000])
     """
-    return cresset.linalg.vector_norm(x1 - x2 + eps, p, -1, keepdim=keepdim)
+    return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
 
 
 def pdist(input, p=2):

@@ -19,7 +19,7 @@ def _limit_rows(weight, indices, max_norm, norm_type):
     """Scale the rows of `weight` that `indices` names to a norm of at most `max_norm`, in place."""
     named = indices.reshape(-1).unique()
     rows = weight[named]
-    norms = cresset.linalg.vector_norm(rows, norm_type, 1, keepdim=True)
+    norms = rows.norm(norm_type, 1, keepdim=True)
     scale = cresset.where(norms > max_norm, max_norm / (norms + 1e-7), cresset.ones_like(norms))
     weight[named] = rows * scale
 

@@ -128,9 +128,9 @@ def affine_grid(theta, size, align_corners=None):
         theta: (N, 2, 3) for size (N, C, H, W), or (N, 3, 4) for size (N, C, D, H, W).
 
     >>> theta = cresset.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
-    >>> F.affine_grid(theta, (1, 1, 1, 2), align_corners=True)
-    tensor([[[[-1.,  0.],
-              [ 1.,  0.]]]])
+    >>> F.affine_grid(theta, (1, 1, 1, 2), align_corners=False)
+    tensor([[[[-0.5000,  0.0000],
+              [ 0.5000,  0.0000]]]])
     """
     if align_corners is None:
         warnings.warn(_CHANGED.format("grid_sample and affine_grid"), stacklevel=2)

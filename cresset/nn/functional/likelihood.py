@@ -226,8 +226,8 @@ def binary_cross_entropy_with_logits(
     Args:
         pos_weight: how many times the positive examples count.
 
-    >>> F.binary_cross_entropy_with_logits(cresset.tensor([0.0, -800.0]), cresset.tensor([1.0, 1.0]), reduction="none")
-    tensor([  0.6931, 800.0000])
+    >>> F.binary_cross_entropy_with_logits(cresset.tensor([0.0, -80.0]), cresset.tensor([1.0, 1.0]), reduction="none")
+    tensor([ 0.6931, 80.0000])
     """
     reduction = resolve(reduction, size_average, reduce)
     if target.shape != input.shape:
@@ -274,6 +274,8 @@ def poisson_nll_loss(
     """
     reduction = resolve(reduction, size_average, reduce)
     check_reduction(reduction)
+    if not (input.is_floating_point() or input.is_complex()):
+        input = input.to(cresset.get_default_dtype())
     loss = cresset.poisson_nll_elementwise(input, target, log_input, eps)
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()

@@ -23,6 +23,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     """
     reduction = resolve(reduction, size_average, reduce)
     zero = cresset.zeros((), dtype=input.dtype, device=input.device)
+    margin = cresset.tensor(margin, dtype=input.dtype, device=input.device)  # rounded to the dtype, as PyTorch does
     far = cresset.where(target != 1, (margin - input).clamp_min(0), zero)
     return reduce_loss(far + cresset.where(target != -1, input, zero), reduction)
 

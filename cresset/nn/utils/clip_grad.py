@@ -23,8 +23,8 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     if not tensors:
         return cresset.tensor(0.0)
     device = tensors[0].device
-    norms = [cresset.linalg.vector_norm(t, norm_type).to(device) for t in tensors]
-    total = cresset.linalg.vector_norm(cresset.stack(norms), norm_type)
+    norms = [t.norm(norm_type).to(device) for t in tensors]
+    total = cresset.stack(norms).norm(norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. "

@@ -11,7 +11,7 @@ def invert_permutation(permutation):
     """The permutation that undoes `permutation`."""
     if permutation is None:
         return None
-    result = cresset.empty_like(permutation, memory_format=cresset.legacy_contiguous_format)
+    result = cresset.empty_like(permutation, memory_format=cresset.contiguous_format)
     return result.scatter_(0, permutation, cresset.arange(permutation.numel(), device=permutation.device))
 
 

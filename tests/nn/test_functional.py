@@ -1,0 +1,174 @@
+"""What the functions of nn.functional promise, with values a reader can work out; gradients against finite differences."""
+
+import math
+import warnings
+
+import pytest
+
+import cresset
+import cresset.nn.functional as F
+from cresset.autograd import gradcheck
+
+
+def values(*shape):
+    return cresset.randn(*shape, dtype=cresset.float64, generator=cresset.Generator().manual_seed(sum(shape))).requires_grad_()
+
+
+class TestCrossEntropy:
+    def test_of_even_scores_is_the_logarithm_of_the_number_of_classes(self):
+        assert F.cross_entropy(cresset.zeros(2, 4), cresset.tensor([0, 3])).item() == pytest.approx(math.log(4))
+
+    def test_ignored_targets_do_not_count(self):
+        scores, target = cresset.tensor([[2.0, 0.0], [0.0, 0.0]]), cresset.tensor([0, -100])
+        assert F.cross_entropy(scores, target).item() == pytest.approx(math.log(1 + math.exp(-2)))
+        assert F.cross_entropy(scores, target, reduction="none")[1].item() == 0
+        assert math.isnan(F.cross_entropy(scores, cresset.tensor([-100, -100])).item())
+
+    def test_weights_make_a_weighted_mean(self):
+        scores, target = cresset.tensor([[1.0, 0.0], [0.0, 3.0]]), cresset.tensor([0, 1])
+        first, second = F.cross_entropy(scores, target, reduction="none").tolist()
+        weighted = F.cross_entropy(scores, target, weight=cresset.tensor([1.0, 3.0]))
+        assert weighted.item() == pytest.approx((first + 3 * second) / 4)
+
+    def test_probabilities_and_smoothing(self):
+        scores, target = cresset.randn(3, 4), cresset.tensor([1, 0, 2])
+        hot = F.one_hot(target, 4).float()
+        smooth = hot * 0.9 + 0.1 / 4
+        expected = F.cross_entropy(scores, smooth)
+        assert cresset.allclose(F.cross_entropy(scores, target, label_smoothing=0.1), expected)
+        assert cresset.allclose(F.cross_entropy(scores, hot, label_smoothing=0.1), expected)
+
+    def test_bad_targets_are_named(self):
+        with pytest.raises(IndexError, match="Target 3 is out of bounds"):
+            F.cross_entropy(cresset.zeros(2, 3), cresset.tensor([0, 3]))
+        with pytest.raises(ValueError, match=r"Expected input batch_size \(2\) to match target batch_size \(3\)"):
+            F.cross_entropy(cresset.zeros(2, 3), cresset.tensor([0, 1, 2]))
+        with pytest.raises(RuntimeError, match="expected target dtype to be Long or Byte"):
+            F.cross_entropy(cresset.zeros(2, 3), cresset.tensor([0, 1], dtype=cresset.int32))
+
+
+class TestPad:
+    def test_modes(self):
+        x = cresset.tensor([[1.0, 2.0, 3.0]])
+        assert F.pad(x, (1, 2), value=9.0).tolist() == [[9, 1, 2, 3, 9, 9]]
+        assert F.pad(x, (2, 1), "reflect").tolist() == [[3, 2, 1, 2, 3, 2]]
+        assert F.pad(x, (2, 1), "replicate").tolist() == [[1, 1, 1, 2, 3, 3]]
+        assert F.pad(x, (2, 1), "circular").tolist() == [[2, 3, 1, 2, 3, 1]]
+        assert F.pad(x, (-1, 0)).tolist() == [[2, 3]]
+
+    def test_two_dimensions(self):
+        assert F.pad(cresset.tensor([[5]]), (1, 0, 0, 1)).tolist() == [[0, 5], [0, 0]]
+
+    def test_too_much_is_refused(self):
+        with pytest.raises(RuntimeError, match="Padding size should be less than the corresponding input dimension"):
+            F.pad(cresset.ones(1, 3), (3, 0), "reflect")
+        with pytest.raises(NotImplementedError, match="Unrecognised padding mode"):
+            F.pad(cresset.ones(1, 3), (1, 0), "mirror")
+
+
+class TestResampling:
+    def test_a_line_stays_a_line(self):
+        line = cresset.arange(4.0).view(1, 1, 4)
+        bigger = F.interpolate(line, size=7, mode="linear", align_corners=True)
+        assert bigger.flatten().tolist() == pytest.approx([0, 0.5, 1, 1.5, 2, 2.5, 3])
+
+    def test_nearest_repeats(self):
+        assert F.interpolate(cresset.tensor([[[1.0, 2.0]]]), scale_factor=2).tolist() == [[[1, 1, 2, 2]]]
+
+    @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+    def test_constants_stay_constant_with_antialiasing(self, mode):
+        image = F.interpolate(cresset.ones(1, 1, 9, 7), size=(4, 3), mode=mode, antialias=True)
+        assert cresset.allclose(image, cresset.ones(1, 1, 4, 3))
+
+    def test_the_identity_grid_reads_the_image_itself(self):
+        image = cresset.randn(2, 3, 4, 5)
+        theta = cresset.eye(2, 3).expand(2, 2, 3)
+        for align in (True, False):
+            grid = F.affine_grid(theta, image.shape, align_corners=align)
+            for mode in ("bilinear", "nearest", "bicubic"):
+                assert cresset.allclose(F.grid_sample(image, grid, mode, align_corners=align), image, atol=1e-5)
+
+    def test_fold_undoes_unfold_without_overlap(self):
+        image = cresset.randn(2, 3, 4, 6)
+        assert cresset.equal(F.fold(F.unfold(image, 2, stride=2), (4, 6), 2, stride=2), image)
+
+
+class TestAttention:
+    def test_is_the_formula(self):
+        q, k, v = values(2, 3, 4), values(2, 5, 4), values(2, 5, 6)
+        expected = ((q @ k.mT) / 2).softmax(-1) @ v
+        assert cresset.allclose(F.scaled_dot_product_attention(q, k, v), expected)
+
+    def test_causal_queries_do_not_see_the_future(self):
+        q = values(1, 4, 2)
+        before = F.scaled_dot_product_attention(q, q, q, is_causal=True)
+        changed = q.detach().clone()
+        changed[0, 3] = 100.0
+        after = F.scaled_dot_product_attention(changed, changed, changed, is_causal=True)
+        assert cresset.allclose(before[0, :3], after[0, :3])
+
+    def test_a_query_that_sees_nothing_gives_zeros(self):
+        q, mask = values(1, 2, 2), cresset.tensor([[True, True], [False, False]])
+        assert F.scaled_dot_product_attention(q, q, q, attn_mask=mask)[0, 1].tolist() == [0, 0]
+
+    def test_heads_may_share_keys(self):
+        q, k = values(1, 4, 3, 2), values(1, 2, 3, 2)
+        shared = F.scaled_dot_product_attention(q, k, k, enable_gqa=True)
+        repeated = k.repeat_interleave(2, 1)
+        assert cresset.allclose(shared, F.scaled_dot_product_attention(q, repeated, repeated))
+
+
+def test_ctc_counts_alignments():
+    # Of the four alignments of two times, three spell the label 1: "11", "1-" and "-1".
+    even = cresset.full((2, 1, 2), 0.5).log()
+    loss = F.ctc_loss(even, cresset.tensor([[1]]), (2,), (1,), reduction="none")
+    assert loss.item() == pytest.approx(-math.log(3 / 4))
+    impossible = F.ctc_loss(even, cresset.tensor([[1, 1]]), (2,), (2,), reduction="none")
+    assert impossible.item() == math.inf
+    assert F.ctc_loss(even, cresset.tensor([[1, 1]]), (2,), (2,), zero_infinity=True).item() == 0
+
+
+def test_one_hot_and_embedding_pick_rows():
+    table = cresset.tensor([[1.0, 2.0], [3.0, 4.0]])
+    index = cresset.tensor([[1, 0]])
+    assert F.embedding(index, table).tolist() == [[[3, 4], [1, 2]]]
+    assert (F.one_hot(index, 2).float() @ table).tolist() == [[[3, 4], [1, 2]]]
+    assert F.embedding_bag(index, table, mode="mean").tolist() == [[2, 3]]
+
+
+def test_dropout_scales_what_it_keeps():
+    cresset.manual_seed(0)
+    y = F.dropout(cresset.ones(10000), 0.25)
+    assert y.unique().tolist() == pytest.approx([0, 1 / 0.75]) and 0.22 < (y == 0).float().mean().item() < 0.28
+    assert F.dropout(cresset.ones(3), 0.25, training=False).tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        F.dropout(cresset.ones(1), 1.5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.cross_entropy(x, cresset.tensor([0, 2, 1]), label_smoothing=0.2),
+        lambda x: F.gaussian_nll_loss(x, cresset.zeros(3, 4, dtype=x.dtype), x.exp()),
+        lambda x: F.multi_margin_loss(x, cresset.tensor([0, 2, 1])),
+        lambda x: F.triplet_margin_loss(x, x * x, x + 1),
+        lambda x: F.cosine_similarity(x, x * x + 1, dim=1),
+        lambda x: F.glu(x) + F.softmin(x, 1)[:, :2],
+        lambda x: F.pad(x[None], (2, 1), "reflect"),
+        lambda x: F.interpolate(x[None, None], size=(5, 3), mode="bicubic"),
+        lambda x: F.interpolate(x[None, None], size=(2, 3), mode="bilinear", antialias=True),
+        lambda x: F.grid_sample(x[None, None], x[None, :, :2, None].expand(-1, -1, -1, 2) * 0.3, align_corners=False),
+        lambda x: F.unfold(x[None], 2, padding=1),
+        lambda x: F.local_response_norm(x[None], 2),
+        lambda x: F.normalize(x),
+        lambda x: F.scaled_dot_product_attention(x, x * 2, x + 1, is_causal=True),
+        lambda x: F.bilinear(x, x + 1, x.new_ones(2, 4, 4)),
+        lambda x: F.embedding(cresset.tensor([0, 2, 2]), x),
+        lambda x: F.embedding_bag(cresset.tensor([[0, 2], [1, 1]]), x, mode="max"),
+        lambda x: F.ctc_loss(x.log_softmax(-1)[:, None], cresset.tensor([[1, 2]]), (3,), (2,)),
+    ],
+)  # fmt: skip
+def test_gradient_agrees_with_finite_differences(function):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert gradcheck(function, (values(3, 4),))
