@@ -14,6 +14,7 @@ _FLOATS = {
     "float8_e5m2": (8, 2.0**-2, 57344.0, 2.0**-14, 2.0**-16, 1.0),
     "float8_e4m3fnuz": (8, 2.0**-3, 240.0, 2.0**-7, 2.0**-10, 1.0),
     "float8_e5m2fnuz": (8, 2.0**-2, 57344.0, 2.0**-15, 2.0**-17, 1.0),
+    "float8_e8m0fnu": (8, 1.0, 2.0**127, 2.0**-127, 2.0**-127, 1.0),
 }
 _COMPONENT = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 
@@ -57,6 +58,8 @@ class finfo:
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type.__class__.__name__}'")
         self.bits, self.eps, self.max, self.smallest_normal, self.smallest_subnormal, self.resolution = _FLOATS[name]
         self.min, self.tiny, self.dtype = -self.max, self.smallest_normal, name
+        if name == "float8_e8m0fnu":  # has no sign
+            self.min = self.smallest_normal
 
     def __repr__(self):
         return (

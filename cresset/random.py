@@ -1,10 +1,21 @@
 """The default stream of random numbers: seeds, states, and forks of it."""
 
 import contextlib
+import copyreg
 
-from ._native import default_generator
+from ._native import Generator, default_generator
 
 __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+
+def rebuild_generator(state):
+    """The inverse of pickling a Generator."""
+    generator = Generator()
+    generator.set_state(state)
+    return generator
+
+
+copyreg.pickle(Generator, lambda generator: (rebuild_generator, (generator.get_state(),)))
 
 
 def manual_seed(seed):

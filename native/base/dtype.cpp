@@ -23,6 +23,7 @@ const DtypeFacts kDtypeFacts[kDtypes] = {
     {"uint16", nullptr, "UInt16", 2, false, false, true, false},
     {"uint32", nullptr, "UInt32", 4, false, false, true, false},
     {"uint64", nullptr, "UInt64", 8, false, false, true, false},
+    {"float8_e8m0fnu", nullptr, "Float8_e8m0fnu", 1, true, false, false, true},
 };
 
 namespace {

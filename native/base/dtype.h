@@ -10,7 +10,7 @@ namespace cresset {
 
 // The order and the numbers are PyTorch's, where it has them.
 enum class Dtype : uint8_t {
-  u8, i8, i16, i32, i64, f16, f32, f64, c32, c64, c128, b8, bf16, f8e5m2, f8e4m3fn, f8e5m2fnuz, f8e4m3fnuz, u16, u32, u64, count,
+  u8, i8, i16, i32, i64, f16, f32, f64, c32, c64, c128, b8, bf16, f8e5m2, f8e4m3fn, f8e5m2fnuz, f8e4m3fnuz, u16, u32, u64, f8e8m0fnu, count,
 };
 inline constexpr int kDtypes = static_cast<int>(Dtype::count);
 
@@ -51,7 +51,7 @@ struct DtypeOf;
   X(u8, uint8_t) X(i8, int8_t) X(i16, int16_t) X(i32, int32_t) X(i64, int64_t) X(u16, uint16_t) X(u32, uint32_t) X(u64, uint64_t)
 #define CRESSET_FOR_EACH_HALF(X) X(f16, Half) X(bf16, BFloat16)
 #define CRESSET_FOR_EACH_FLOAT8(X) \
-  X(f8e5m2, Float8e5m2) X(f8e4m3fn, Float8e4m3fn) X(f8e5m2fnuz, Float8e5m2fnuz) X(f8e4m3fnuz, Float8e4m3fnuz)
+  X(f8e5m2, Float8e5m2) X(f8e4m3fn, Float8e4m3fn) X(f8e5m2fnuz, Float8e5m2fnuz) X(f8e4m3fnuz, Float8e4m3fnuz) X(f8e8m0fnu, Float8e8m0fnu)
 #define CRESSET_FOR_EACH_DTYPE(X)                                                                                         \
   CRESSET_FOR_EACH_INTEGER(X) CRESSET_FOR_EACH_HALF(X) CRESSET_FOR_EACH_FLOAT8(X) X(f32, float) X(f64, double) X(b8, bool) \
   X(c64, complex64) X(c128, complex128) X(c32, ComplexHalf)

@@ -54,7 +54,9 @@ struct Float8Format {
     const uint8_t sign = negative ? 0x80 : 0;
     const int top = (1 << kExponent) - 1;
     const uint8_t nan = kUnsignedZero ? 0x80 : static_cast<uint8_t>(sign | 0x7f);
-    const uint8_t overflow = kHasInf ? static_cast<uint8_t>(sign | (top << kMantissa)) : nan;
+    const int largest = kUnsignedZero ? 0x7f : kHasInf ? (top << kMantissa) - 1 : 0x7e;
+    // Too large: infinity where there is one; e4m3fn stays at its largest value, as in PyTorch.
+    const uint8_t overflow = kHasInf ? static_cast<uint8_t>(sign | (top << kMantissa)) : kUnsignedZero ? nan : static_cast<uint8_t>(sign | largest);
     if (std::isnan(f)) return nan;
     if (std::isinf(f)) return overflow;
     float a = std::fabs(f);
@@ -67,9 +69,19 @@ struct Float8Format {
     if (units == 0) return kUnsignedZero ? 0 : sign;
     if (units >= (2 << kMantissa)) units >>= 1, ++exponent;
     const int code = units < (1 << kMantissa) ? units : (exponent << kMantissa) + (units - (1 << kMantissa));
-    const int largest = kUnsignedZero ? 0x7f : kHasInf ? (top << kMantissa) - 1 : 0x7e;
     if (code > largest) return overflow;
     return static_cast<uint8_t>(sign | code);
+  }
+};
+
+// Only an exponent: the powers of two from 2^-127 to 2^127, without sign or zero. For scales.
+struct Float8Exponent {
+  static float decode(uint8_t v) { return v == 0xff ? std::nanf("") : std::ldexp(1.0f, v - 127); }
+  static uint8_t encode(float f) {
+    const uint32_t bits = std::bit_cast<uint32_t>(f);
+    const uint32_t exponent = (bits >> 23) & 0xff, mantissa = bits & 0x7fffff, half = 0x400000;
+    const bool up = exponent < 0xff && (mantissa > half || (mantissa == half && exponent > 0));
+    return static_cast<uint8_t>(exponent + up);
   }
 };
 
@@ -96,5 +108,6 @@ using Float8e4m3fn = Float8<Float8Format<4, 3, 7, false, false>>;
 using Float8e5m2 = Float8<Float8Format<5, 2, 15, true, false>>;
 using Float8e4m3fnuz = Float8<Float8Format<4, 3, 8, false, true>>;
 using Float8e5m2fnuz = Float8<Float8Format<5, 2, 16, false, true>>;
+using Float8e8m0fnu = Float8<Float8Exponent>;
 
 }  // namespace cresset

@@ -43,7 +43,7 @@ void to_complex_half(const char* from, char* to, int64_t n) {
 void copy_complex_half(const char* from, char* to, int64_t n) { std::memcpy(to, from, static_cast<size_t>(n) * 4); }
 
 constexpr bool is_rare(Dtype d) {
-  return d == Dtype::f8e5m2 || d == Dtype::f8e4m3fn || d == Dtype::f8e5m2fnuz || d == Dtype::f8e4m3fnuz || d == Dtype::c32;
+  return d == Dtype::f8e5m2 || d == Dtype::f8e4m3fn || d == Dtype::f8e5m2fnuz || d == Dtype::f8e4m3fnuz || d == Dtype::f8e8m0fnu || d == Dtype::c32;
 }
 constexpr Dtype step(Dtype d) { return d == Dtype::c32 ? Dtype::c64 : Dtype::f32; }
 
