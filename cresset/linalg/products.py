@@ -102,7 +102,8 @@ def vander(x, N=None):
     who = "linalg.vander"
     if x.dtype == cresset.bool:
         raise RuntimeError(f"{who}: bool tensors are not supported")
-    count = N if N is not None else x.size(-1) if x.ndim else 1
+    x = cresset.atleast_1d(x)
+    count = x.size(-1) if N is None else N
     if count <= 1:
         raise RuntimeError(f"{who}: N must be greater than 1, got {count}")
     steps = x.unsqueeze(-1).expand(*x.shape, count - 1).cumprod(-1)

@@ -1,0 +1,109 @@
+"""Determinants, and the logarithms of large ones."""
+
+import cresset
+
+from ..autograd.function import Function
+from ..ops import return_types
+from . import lapack
+from .calling import with_out
+from .checking import check_square
+
+
+def _sign_of(pivots):
+    """1 or -1 for an even or odd number of row exchanges."""
+    places = cresset.arange(1, pivots.size(-1) + 1, dtype=pivots.dtype)
+    return 1 - 2 * ((pivots != places).sum(-1) % 2)
+
+
+class Determinant(Function):
+    """The product of U's diagonal in A = P L U, times P's sign."""
+
+    @staticmethod
+    def forward(ctx, A):
+        LU, pivots, _ = lapack.getrf(A)
+        det = LU.diagonal(0, -2, -1).prod(-1) * _sign_of(pivots).to(A.dtype)
+        ctx.factors = LU, pivots
+        ctx.save_for_backward(A, det)
+        return det
+
+    @staticmethod
+    def backward(ctx, grad):
+        """gA = g conj(det) A⁻ᴴ: the conjugate of the cofactors, which a singular matrix has as well.
+
+        To be differentiated again they are taken from the singular values, U diag(the products of all others) Vᴴ; otherwise from
+        A = P L U, where a zero on the diagonal of U gives way to a tiny number.
+        """
+        A, det = ctx.saved_tensors
+        if not A.numel():
+            return cresset.zeros_like(A)
+        if cresset.is_grad_enabled() and bool((det.detach().abs() < _tiny(A)).any()):
+            U, S, Vh = cresset.linalg.svd(A, full_matrices=False)
+            factor = (det(U) * det(Vh)).conj() * grad
+            return (U * (_products_of_others(S).to(A.dtype) * factor.unsqueeze(-1)).unsqueeze(-2)) @ Vh
+        factor = (grad * det.conj()).unsqueeze(-1).unsqueeze(-1)
+        identity = cresset.eye(A.size(-1), dtype=A.dtype).expand(A.shape)
+        if cresset.is_grad_enabled():
+            return cresset.linalg.solve_ex(A.mH, identity * factor).result
+        LU, pivots = ctx.factors
+        diagonal = LU.diagonal(0, -2, -1)
+        fixed = cresset.where(diagonal == 0, cresset.full((), cresset.finfo(A.dtype).eps, dtype=A.dtype), diagonal)
+        product = fixed.prod(-1) * _sign_of(pivots).to(A.dtype)
+        factor = (grad * product.conj()).unsqueeze(-1).unsqueeze(-1)
+        LU = LU - diagonal.diag_embed() + fixed.diag_embed()
+        return lapack.getrs(LU, pivots, identity * factor, b"C")
+
+
+def _tiny(A):
+    return 100 * cresset.finfo(A.dtype).eps
+
+
+def _products_of_others(values):
+    """For each element the product of all others, without a division."""
+    n = values.size(-1)
+    ones = cresset.eye(n, dtype=cresset.bool)
+    return values.unsqueeze(-2).expand(*values.shape, n).masked_fill(ones, 1).prod(-1)
+
+
+@with_out
+def det(A):
+    """The determinant.
+
+    >>> cresset.linalg.det(cresset.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor(-2.)
+    """
+    check_square("linalg.det", A)
+    return Determinant.apply(A)
+
+
+class SignAndLog(Function):
+    """sign and log|det| with det = sign * exp(log|det|)."""
+
+    @staticmethod
+    def forward(ctx, A):
+        LU, pivots, _ = lapack.getrf(A)
+        diagonal = LU.diagonal(0, -2, -1)
+        sign = diagonal.sgn().prod(-1) * _sign_of(pivots).to(A.dtype)
+        ctx.save_for_backward(A, sign)
+        return sign, diagonal.abs().log().sum(-1)
+
+    @staticmethod
+    def backward(ctx, grad_sign, grad_log):
+        """gA = c A⁻ᴴ with c = g_log, and for complex A the imaginary part -Im(conj(g_sign) sign): d log det = tr(A⁻¹ dA)."""
+        A, sign = ctx.saved_tensors
+        factor = grad_log
+        if A.is_complex():
+            factor = cresset.complex(grad_log, -(grad_sign.conj() * sign).imag)
+        identity = cresset.eye(A.size(-1), dtype=A.dtype)
+        return cresset.linalg.solve_ex(A.mH, identity * factor.unsqueeze(-1).unsqueeze(-1)).result
+
+
+@with_out
+def slogdet(A):
+    """The determinant's sign (a number of size 1, or 0) and the logarithm of its absolute value.
+
+    >>> sign, logabsdet = cresset.linalg.slogdet(cresset.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    >>> sign, logabsdet
+    (tensor(-1.), tensor(0.))
+    """
+    check_square("linalg.slogdet", A)
+    return return_types.linalg_slogdet(*SignAndLog.apply(A))

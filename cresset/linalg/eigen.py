@@ -1,0 +1,258 @@
+"""Eigenvalues and singular values, and the vectors that belong to them.
+
+In the derivatives, gX is the gradient of X and E the table of differences of the values. Vectors have a free sign (complex
+ones: phase), so a loss that depends on it has no derivative.
+"""
+
+import cresset
+
+from ..autograd.function import Function
+from ..ops import return_types
+from . import lapack
+from .calling import with_out
+from .checking import check_info, check_matrix, check_square, first_failure
+
+
+def _differences(values):
+    """E[j, k] = values[k] - values[j], and 1 on the diagonal."""
+    ones = cresset.eye(values.size(-1), dtype=cresset.bool)
+    return (values.unsqueeze(-2) - values.unsqueeze(-1)).masked_fill(ones, 1)
+
+
+def _without_diagonal(matrix):
+    return matrix.masked_fill(cresset.eye(matrix.size(-1), dtype=cresset.bool), 0)
+
+
+class SVD(Function):
+    """A = U diag(S) Vᴴ."""
+
+    @staticmethod
+    def forward(ctx, A, full_matrices):
+        U, S, Vh, info = lapack.gesdd(A, True, full_matrices)
+        _check_svd(A, info)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(U, S, Vh)
+        return U, S, Vh
+
+    @staticmethod
+    def backward(ctx, gU, gS, gVh):
+        """gA = U X Vᴴ + (I - U Uᴴ) gU S⁻¹ Vᴴ + U S⁻¹ gVᴴ (I - V Vᴴ), with
+
+        X = (skew(Uᴴ gU) S + S skew(Vᴴ gV)) / E + diag(gS), E of the squares of S, skew(M) = M - Mᴴ, and for complex A also
+        the diagonal of skew(Uᴴ gU) / 2S. The second and third terms are zero unless A is tall and wide, respectively.
+        """
+        if gU is None and gS is None and gVh is None:
+            return None, None
+        U, S, Vh = ctx.saved_tensors
+        k, m, n = S.size(-1), U.size(-2), Vh.size(-1)
+        U, Vh = U[..., :k], Vh[..., :k, :]
+        gU = None if gU is None else gU[..., :k]
+        gVh = None if gVh is None else gVh[..., :k, :]
+        inner = None if gS is None else gS.diag_embed().to(U.dtype)
+        around = None
+        if gU is not None:
+            turn_U = U.mH @ gU
+            turn_U = turn_U - turn_U.mH
+            around = turn_U * S.unsqueeze(-2)
+        if gVh is not None:
+            turn_V = Vh @ gVh.mH
+            turn_V = turn_V - turn_V.mH
+            other = S.unsqueeze(-1) * turn_V
+            around = other if around is None else around + other
+        if around is not None:
+            around = _without_diagonal(around) / _differences(S * S)
+            if U.is_complex() and gU is not None and gVh is not None:
+                around = around + (turn_U.diagonal(0, -2, -1) / (2 * S)).diag_embed()
+            inner = around if inner is None else inner + around
+        left = U @ inner
+        if m > k and gU is not None:
+            scaled = gU / S.unsqueeze(-2)
+            left = left + scaled - U @ (U.mH @ scaled)
+        result = left @ Vh
+        if n > k and gVh is not None:
+            scaled = gVh / S.unsqueeze(-1)
+            result = result + U @ (scaled - (scaled @ Vh.mH) @ Vh)
+        return result, None
+
+
+def _check_svd(A, info):
+    failure = first_failure(info)
+    if failure is not None and failure[1] < 0:
+        check_info(
+            "linalg.svd", info, "The algorithm failed to converge because the input matrix contained non-finite values."
+        )
+    check_info(
+        "linalg.svd",
+        info,
+        "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
+        "singular values (error code: {}).",
+    )
+
+
+def _check_driver(driver):
+    if driver is not None:
+        raise RuntimeError(
+            f"torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs, got {driver!r}"
+        )
+
+
+@with_out
+def svd(A, full_matrices=True, *, driver=None):
+    """A = U diag(S) Vh with orthonormal columns in U and rows in Vh; S falls and is not negative.
+
+    Args:
+        full_matrices: U and Vh are square; else they have min(m, n) columns and rows.
+
+    >>> cresset.linalg.svd(cresset.tensor([[0.0, 2.0], [1.0, 0.0]])).S
+    tensor([2., 1.])
+    """
+    check_matrix("linalg.svd", A)
+    _check_driver(driver)
+    return return_types.linalg_svd(*SVD.apply(A, full_matrices))
+
+
+@with_out
+def svdvals(A, *, driver=None):
+    """The singular values, in falling order.
+
+    >>> cresset.linalg.svdvals(cresset.tensor([[0.0, 2.0], [1.0, 0.0]]))
+    tensor([2., 1.])
+    """
+    check_matrix("linalg.svdvals", A)
+    _check_driver(driver)
+    if cresset.is_grad_enabled() and A.requires_grad:
+        return SVD.apply(A, False)[1]
+    _, S, _, info = lapack.gesdd(A, False)
+    _check_svd(A, info)
+    return S
+
+
+class Eigh(Function):
+    """A = V diag(L) Vᴴ for symmetric (Hermitian) A."""
+
+    @staticmethod
+    def forward(ctx, A, upper):
+        L, V, info = lapack.syevd(A, upper, True)
+        _check_eigh(info)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(L, V)
+        return L, V
+
+    @staticmethod
+    def backward(ctx, gL, gV):
+        """gA = V (diag(gL) + (Vᴴ gV) / E) Vᴴ."""
+        if gL is None and gV is None:
+            return None, None
+        L, V = ctx.saved_tensors
+        if gV is None:
+            return (V * gL.unsqueeze(-2)) @ V.mH, None
+        inner = _without_diagonal(V.mH @ gV) / _differences(L)
+        if gL is not None:
+            inner = inner + gL.diag_embed()
+        return V @ inner @ V.mH, None
+
+
+def _check_eigh(info, who="linalg.eigh"):
+    check_info(
+        who,
+        info,
+        "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
+        "eigenvalues (error code: {}).",
+    )
+
+
+def _is_upper(who, UPLO):
+    if UPLO not in ("L", "U", "l", "u"):
+        raise RuntimeError(f"{who}: Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    return UPLO in ("U", "u")
+
+
+@with_out
+def eigh(A, UPLO="L"):
+    """A = V diag(L) Vᴴ for a symmetric (Hermitian) A, of which one triangle is read; L rises.
+
+    >>> cresset.linalg.eigh(cresset.tensor([[3.0, 0.0], [0.0, 1.0]])).eigenvalues
+    tensor([1., 3.])
+    """
+    check_square("linalg.eigh", A)
+    return return_types.linalg_eigh(*Eigh.apply(A, _is_upper("linalg.eigh", UPLO)))
+
+
+@with_out
+def eigvalsh(A, UPLO="L"):
+    """The eigenvalues of a symmetric (Hermitian) matrix, of which one triangle is read, in rising order.
+
+    >>> cresset.linalg.eigvalsh(cresset.tensor([[3.0, 0.0], [0.0, 1.0]]))
+    tensor([1., 3.])
+    """
+    check_square("linalg.eigvalsh", A)
+    upper = _is_upper("linalg.eigvalsh", UPLO)
+    if cresset.is_grad_enabled() and A.requires_grad:
+        return Eigh.apply(A, upper)[0]
+    L, _, info = lapack.syevd(A, upper, False)
+    _check_eigh(info)
+    return L
+
+
+class Eig(Function):
+    """A V = V diag(L)."""
+
+    @staticmethod
+    def forward(ctx, A):
+        L, V, info = lapack.geev(A, True)
+        _check_eigh(info, "linalg.eig")
+        ctx.of_real = not A.is_complex()
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(L, V)
+        return L, V
+
+    @staticmethod
+    def backward(ctx, gL, gV):
+        """gA = V⁻ᴴ (diag(gL) + (Vᴴ gV - Vᴴ V diag(Re(Vᴴ gV))) / conj(E)) Vᴴ, of which a real A takes the real part."""
+        if gL is None and gV is None:
+            return None
+        L, V = ctx.saved_tensors
+        if gV is None:
+            inner = gL.diag_embed()
+        else:
+            turn = V.mH @ gV
+            # Vectors have length 1: what would lengthen them is taken away.
+            turn = turn - (V.mH @ V) * turn.diagonal(0, -2, -1).real.unsqueeze(-2)
+            inner = _without_diagonal(turn) / _differences(L).conj()
+            if gL is not None:
+                inner = inner + gL.diag_embed()
+        gA = cresset.linalg.solve(V.mH, inner @ V.mH)
+        return gA.real if ctx.of_real else gA
+
+
+def _check_finite(who, A):
+    if not bool(A.detach().isfinite().all()):
+        raise RuntimeError(f"{who}: input tensor should not contain infs or NaNs.")
+
+
+@with_out
+def eig(A):
+    """A V = V diag(L) for any square A that has enough eigenvectors; L and V are complex, in no order.
+
+    >>> cresset.linalg.eig(cresset.tensor([[0.0, -1.0], [1.0, 0.0]])).eigenvalues.imag
+    tensor([ 1., -1.])
+    """
+    check_square("linalg.eig", A)
+    _check_finite("torch.linalg.eig", A)
+    return return_types.linalg_eig(*Eig.apply(A))
+
+
+@with_out
+def eigvals(A):
+    """The eigenvalues of any square matrix, complex, in no order.
+
+    >>> cresset.linalg.eigvals(cresset.tensor([[0.0, -1.0], [1.0, 0.0]])).imag
+    tensor([ 1., -1.])
+    """
+    check_square("linalg.eigvals", A)
+    _check_finite("torch.linalg.eigvals", A)
+    if cresset.is_grad_enabled() and A.requires_grad:
+        return Eig.apply(A)[0]
+    L, _, info = lapack.geev(A, False)
+    _check_eigh(info, "linalg.eigvals")
+    return L

@@ -1,0 +1,76 @@
+"""The exponential function of matrices."""
+
+import math
+
+import cresset
+
+from ..autograd.function import Function
+from .checking import check_floating, check_square_shape
+
+# The numerator of Padé's approximant of order 13, lowest power first; the denominator alternates the signs.
+_PADE = [
+    math.factorial(26 - k) * math.factorial(13) / (math.factorial(26) * math.factorial(k) * math.factorial(13 - k))
+    for k in range(14)
+]
+_RADIUS = 5.37  # the norm up to which the approximant is exact in double precision (Higham 2005)
+
+
+def _exponential(A):
+    """Padé's approximant of A / 2ˢ, squared s times; s is chosen for each matrix of the batch."""
+    n = A.size(-1)
+    norms = A.abs().sum(-2).amax(-1)
+    halvings = (norms / _RADIUS).log2().ceil().clamp(min=0).nan_to_num(0, 0, 0)
+    most = int(halvings.max())
+    scaled = A * cresset.exp2(-halvings).to(A.dtype).unsqueeze(-1).unsqueeze(-1)
+    identity = cresset.eye(n, dtype=A.dtype)
+    A2 = scaled @ scaled
+    A4 = A2 @ A2
+    A6 = A4 @ A2
+    c = _PADE
+
+    def polynomial(first):
+        """The sum of c[first + 2 i] A²ⁱ."""
+        low = c[first] * identity + c[first + 2] * A2 + c[first + 4] * A4 + c[first + 6] * A6
+        high = c[first + 8] * A2 + c[first + 10] * A4 + (c[first + 12] * A6 if first + 12 <= 13 else 0)
+        return low + A6 @ high
+
+    even, odd = polynomial(0), scaled @ polynomial(1)
+    result = cresset.linalg.solve_ex(even - odd, even + odd).result
+    for step in range(most):
+        again = (halvings > step).unsqueeze(-1).unsqueeze(-1)
+        result = cresset.where(again, result @ result, result)
+    return result
+
+
+class Exponential(Function):
+    """exp(A) = I + A + A²/2 + …"""
+
+    @staticmethod
+    def forward(ctx, A):
+        ctx.save_for_backward(A)
+        return _exponential(A)
+
+    @staticmethod
+    def backward(ctx, grad):
+        """gA is the upper right block of exp([[Aᴴ, g], [0, Aᴴ]])."""
+        (A,) = ctx.saved_tensors
+        n = A.size(-1)
+        top = cresset.cat([A.mH, grad], -1)
+        below = cresset.cat([cresset.zeros_like(A), A.mH], -1)
+        return Exponential.apply(cresset.cat([top, below], -2))[..., :n, n:]
+
+
+def matrix_exp(A):
+    """The exponential of a matrix: I + A + A²/2 + A³/6 + …
+
+    >>> cresset.linalg.matrix_exp(cresset.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    check_floating("linalg.matrix_exp", A, low_precision=True)
+    check_square_shape("linalg.matrix_exp", A)
+    if not A.numel():
+        return A.clone()
+    if A.dtype in (cresset.float16, cresset.bfloat16):
+        return Exponential.apply(A.to(cresset.float32)).to(A.dtype)
+    return Exponential.apply(A)
