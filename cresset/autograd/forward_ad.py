@@ -237,25 +237,40 @@ def by_formula(formula, values, output, tangents):
 
 
 def by_double_backward(node, sources, outputs, tangents):
-    """J t, as the derivative by u of J'u."""
+    smooth = [is_differentiable(output) for output in outputs]
+    pairs = [(source, tangents.get(id(source))) for source in sources]
+    return transposed(lambda u: _native.run_node(node, tuple(u)), outputs, smooth, pairs)
+
+
+def transposed(vjp, outputs, smooth, pairs):
+    """J t, as the derivative by u of J'u.
+
+    Args:
+        vjp: gives J'u, an item for each of `pairs`, from a gradient for each output.
+        smooth: which outputs have gradients.
+        pairs: the inputs with their tangents.
+    """
     recording = _native.is_grad_enabled()
     with cresset.enable_grad():
         # At any u the derivative is the same; at 0 a formula with a logarithm in it would fail.
-        u = [cresset.ones_like(o, requires_grad=True) if is_differentiable(o) else None for o in outputs]
-        pulled = _native.run_node(node, tuple(u))
-        pairs = [
-            (slope, tangents[id(source)])
-            for slope, source in zip(pulled, sources, strict=True)
-            if id(source) in tangents and slope is not None and slope.requires_grad
+        u = [
+            cresset.ones_like(o.detach(), requires_grad=True) if s else None
+            for o, s in zip(outputs, smooth, strict=True)
         ]
-        if not pairs:
+        found = [
+            (slope, tangent)
+            for slope, (_, tangent) in zip(vjp(u), pairs, strict=True)
+            if tangent is not None and slope is not None and slope.requires_grad
+        ]
+        if not found:
             return [None] * len(outputs)
-        slopes, given = zip(*pairs, strict=True)
-        create_graph = recording and any(t.requires_grad for t in (*sources, *given) if t is not None)
-        found = iter(
-            cresset.autograd.grad(slopes, [x for x in u if x is not None], given, None, create_graph, allow_unused=True)
+        slopes, given = zip(*found, strict=True)
+        create_graph = recording and any(t is not None and t.requires_grad for pair in pairs for t in pair)
+        pushed = cresset.autograd.grad(
+            slopes, [x for x in u if x is not None], given, None, create_graph, allow_unused=True
         )
-        return [None if x is None else next(found) for x in u]
+        pushed = iter(pushed)
+        return [None if x is None else next(pushed) for x in u]
 
 
 def is_differentiable(tensor):

@@ -320,12 +320,12 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def _push_tangents(cls, ctx, tangents, outputs):
-        if ctx.materialize_grads:
-            tangents = [cresset.zeros_like(arg) if t is None and arg is not None else t for arg, t in tangents]
+        if cls.jvp is Function.jvp:
+            pushed = cls._tangents_from_backward(ctx, tangents, outputs)
         else:
-            tangents = [t for _, t in tangents]
-        pushed = cls.jvp(ctx, *tangents)
-        pushed = pushed if isinstance(pushed, tuple) else (pushed,)
+            given = [cresset.zeros_like(arg) if t is None and arg is not None else t for arg, t in tangents]
+            pushed = cls.jvp(ctx, *(given if ctx.materialize_grads else [t for _, t in tangents]))
+            pushed = pushed if isinstance(pushed, tuple) else (pushed,)
         if len(pushed) != len(outputs):
             raise RuntimeError(
                 f"{cls.__name__}.jvp: expected to return {len(outputs)} tangents, one for each output of forward, got {len(pushed)}"
@@ -333,6 +333,27 @@ class Function(metaclass=FunctionMeta):
         for output, tangent in zip(outputs, pushed, strict=True):
             if isinstance(output, Tensor) and tangent is not None:
                 forward_ad.set_tangent(output, tangent)
+        for kept in ctx._kept or ():
+            if kept is not None and (of := kept.output()) is not None and pushed[of[1]] is not None:
+                forward_ad.set_tangent(of[0], pushed[of[1]])
+
+    @classmethod
+    def _tangents_from_backward(cls, ctx, tangents, outputs):
+        """Without a jvp, what backward says: it is linear in the gradients, and its derivative by them is the Jacobian."""
+
+        def backward(grads):
+            grads = [
+                cresset.zeros_like(o) if g is None and ctx.materialize_grads and isinstance(o, Tensor) else g
+                for g, o in zip(grads, outputs, strict=True)
+            ]
+            slopes = cls._backward()(ctx, *grads)
+            return slopes if isinstance(slopes, tuple) else (slopes,)
+
+        smooth = [
+            isinstance(o, Tensor) and is_differentiable(o) and not holds(ctx.non_differentiable, o) for o in outputs
+        ]
+        with forward_ad.paused([arg for arg, _ in tangents if arg is not None]):
+            return forward_ad.transposed(backward, outputs, smooth, tangents)
 
 
 class InplaceFunction(Function):

@@ -262,7 +262,13 @@ void saved_dealloc(PyObject* self) {
 PyObject* saved_unpack(PyObject* self, PyObject* context) {
   return guarded([&]() -> PyObject* { return wrap(reinterpret_cast<PySaved*>(self)->value->unpack(node_of(context))); });
 }
-PyMethodDef saved_methods[] = {{"unpack", saved_unpack, METH_O, "The tensor, checked to be unchanged."}, {}};
+PyObject* saved_output(PyObject* self, PyObject*) {
+  const SavedTensor& s = *reinterpret_cast<PySaved*>(self)->value;
+  if (!s.is_output() || !s.raw().defined()) Py_RETURN_NONE;
+  return guarded([&]() -> PyObject* { return Py_BuildValue("NI", wrap(s.raw()), s.output_index()); });
+}
+PyMethodDef saved_methods[] = {{"unpack", saved_unpack, METH_O, "The tensor, checked to be unchanged."},
+                               {"output", saved_output, METH_NOARGS, "Of a result of the node: what is kept of it and its number; else None."}, {}};
 // save_tensor(tensor, is_output, output_index)
 PyObject* save_tensor(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {

@@ -142,6 +142,33 @@ def test_forward_mode_uses_jvp():
         assert fw.unpack_dual(y).tangent.item() == 60
 
 
+def test_forward_mode_without_jvp_asks_backward():
+    fw = cresset.autograd.forward_ad
+    x = leaf(1.0, 2.0)
+    with fw.dual_level():
+        y = Cube.apply(fw.make_dual(x, cresset.tensor([1.0, 10.0])))
+        tangent = fw.unpack_dual(y).tangent
+        assert tangent.tolist() == [3, 120]
+        assert cresset.autograd.grad(tangent.sum(), x)[0].tolist() == [6, 120]
+
+
+def test_forward_mode_over_backward_of_a_saved_result():
+    class Exp(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.saved_tensors[0]
+
+    assert cresset.autograd.gradgradcheck(
+        Exp.apply, leaf(1.0, 2.0).detach().double().requires_grad_(), check_fwd_over_rev=True
+    )
+
+
 @pytest.mark.parametrize(
     "parts, error, phrase",
     [
