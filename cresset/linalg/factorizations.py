@@ -204,6 +204,20 @@ def unpack(LU, pivots, unpack_data=True, unpack_pivots=True):
     return P, L, LU[..., :k, :].triu()
 
 
+def check_pivots(who, factor, pivots):
+    """Raise unless `pivots` can be the row exchanges of a compact factorization."""
+    if pivots.dtype != cresset.int32:
+        raise RuntimeError(f"{who}: pivots should be a Tensor of scalar type torch.int32, got {pivots.dtype}")
+    m, n = factor.shape[-2:]
+    if tuple(pivots.shape) != (*factor.shape[:-2], min(m, n)):
+        raise RuntimeError(
+            f"{who}: Number of pivots per batch should be same as the dimension of the matrix, and the batches equal; "
+            f"got shapes {tuple(pivots.shape)} and {tuple(factor.shape)}"
+        )
+    if pivots.numel() and (int(pivots.abs().min()) < 1 or int(pivots.abs().max()) > m):
+        raise RuntimeError(f"{who}: pivots given must all be between 1 and {m}, the number of rows")
+
+
 @with_out
 def ldl_factor_ex(A, *, hermitian=False, check_errors=False):
     """`ldl_factor` that reports a zero in D in `info` (0: none; k: element k, counted from 1).
@@ -245,6 +259,19 @@ class _LDL(Function):
     @staticmethod
     def backward(ctx, *grads):
         raise NotImplementedError("the derivative for 'linalg_ldl_factor_ex' is not implemented.")
+
+
+class Geqrf(Function):
+    """Householder's form of A = Q R."""
+
+    @staticmethod
+    def forward(ctx, A):
+        check_matrix("geqrf", A, "input")
+        return lapack.geqrf(A)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
 
 
 class QR(Function):
@@ -358,10 +385,10 @@ def householder_product(input, tau):
         )
     if not (cresset.is_grad_enabled() and (input.requires_grad or tau.requires_grad)):
         return lapack.orgqr(input, tau, n)
-    result = cresset.eye(m, n, dtype=input.dtype)
+    result = input.clone().copy_(cresset.eye(m, n, dtype=input.dtype))
     for v, factor in reversed(list(reflectors(input, tau))):
         result = result - factor * (v @ (v.mH @ result))
-    return result.expand(*input.shape[:-2], m, n)
+    return result
 
 
 def check_reflectors(who, input, tau):

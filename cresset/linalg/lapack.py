@@ -284,7 +284,8 @@ def sytrf(A, hermitian):
         return _call(name, letter, b"L", n, _at(ld, i), n, _at(pivots, i, 1), work, size)
 
     work, _ = _workspace(lambda work, _: run(0, work, -1), A.dtype)
-    return ld.tril_(), pivots.to(cresset.int32), _infos(A, [run(i, work, work.numel()) for i in _batch(A)])
+    numbers = [run(i, work, work.numel()) for i in _batch(A)]
+    return ld.tril_(), pivots.to(cresset.int32), _infos(A, numbers)
 
 
 def sytrs(ld, pivots, B, hermitian):

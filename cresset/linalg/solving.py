@@ -9,7 +9,7 @@ from ..ops import return_types
 from . import lapack
 from .calling import with_out
 from .checking import check_info, check_matrix, check_same_dtype, check_square, name_of, real_dtype
-from .factorizations import unpack
+from .factorizations import check_pivots, unpack
 from .triangular import broadcast_batches, solve_triangular
 
 
@@ -148,7 +148,7 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     check_square(who, LU, "LU")
     check_matrix(who, B, "B")
     check_same_dtype(who, LU, B, ("LU", "B"))
-    _check_pivots(who, LU, pivots)
+    check_pivots(who, LU, pivots)
     LU, B = broadcast_batches(who, LU, B, left)
     pivots = pivots.expand(LU.shape[:-1])
     if not left:
@@ -168,19 +168,6 @@ def _lu_solve(LU, pivots, B, adjoint):
     return solve_triangular(U, Y, upper=True)
 
 
-def _check_pivots(who, factor, pivots):
-    if pivots.dtype != cresset.int32:
-        raise RuntimeError(f"{who}: pivots should be a Tensor of scalar type torch.int32, got {pivots.dtype}")
-    if tuple(pivots.shape) != tuple(factor.shape[:-1]):
-        raise RuntimeError(
-            f"{who}: Number of pivots per batch should be same as the dimension of the matrix, and the batches equal; "
-            f"got shapes {tuple(pivots.shape)} and {tuple(factor.shape)}"
-        )
-    n = factor.size(-1)
-    if pivots.numel() and (int(pivots.abs().min()) < 1 or int(pivots.abs().max()) > n):
-        raise RuntimeError(f"{who}: pivots given must all be between 1 and {n}, the number of rows")
-
-
 @with_out
 def ldl_solve(LD, pivots, B, *, hermitian=False):
     """The X with A X = B, from `ldl_factor(A)`.
@@ -194,7 +181,7 @@ def ldl_solve(LD, pivots, B, *, hermitian=False):
     check_square(who, LD, "LD")
     check_matrix(who, B, "B")
     check_same_dtype(who, LD, B, ("LD", "B"))
-    _check_pivots(who, LD, pivots)
+    check_pivots(who, LD, pivots)
     LD, B = broadcast_batches(who, LD, B)
     return _LDLSolve.apply(LD, pivots.expand(LD.shape[:-1]), B, hermitian)
 
@@ -329,19 +316,32 @@ class LeastSquares(Function):
             if driver == "gels"
             else "The algorithm failed to converge (error code: {}).",
         )
-        nothing = cresset.empty(0, dtype=cresset.int64), cresset.empty(0, dtype=real_dtype(A.dtype))
-        rank, values = nothing[0] if rank is None else rank, nothing[1] if values is None else values
-        ctx.save_for_backward(A, B)
+        n, real = A.size(-1), real_dtype(A.dtype)
+        X = X[..., :n, :].clone()
+        # Residuals are given where the solution is unique and leaves some: never by gelsy, as in PyTorch.
+        ctx.has_residuals = driver != "gelsy" and A.size(-2) > n and (driver == "gels" or bool((rank == n).all()))
+        residuals = (A @ X - B).abs().square().sum(-2) if ctx.has_residuals else cresset.empty(0, dtype=real)
+        rank = cresset.empty(0, dtype=cresset.int64) if rank is None else rank
+        values = cresset.empty(0, dtype=real) if values is None else values
+        ctx.save_for_backward(A, B, X)
         ctx.mark_non_differentiable(rank, values)
-        return X[..., : A.size(-1), :].clone(), rank, values
+        return X, residuals, rank, values
 
     @staticmethod
-    def backward(ctx, grad, *_):
-        """X = A⁺ B: gB = A⁺ᴴ gX, and gA comes through A⁺ with gP = gX Bᴴ."""
-        A, B = ctx.saved_tensors
+    def backward(ctx, gX, g_residuals, *_):
+        """X = A⁺ B: gB = A⁺ᴴ gX, and gA comes through A⁺ with gP = gX Bᴴ.
+
+        Residuals ‖A X - B‖² depend on X only in second order, so they add D Xᴴ to gA and take D from gB, D = 2 (A X - B) g.
+        """
+        A, B, X = ctx.saved_tensors
         P = pinv(A)
-        gA = gradient_through_pseudo_inverse(grad @ B.mH, A, P) if ctx.needs_input_grad[0] else None
-        return gA, P.mH @ grad, None, None
+        gA = gradient_through_pseudo_inverse(gX @ B.mH, A, P) if ctx.needs_input_grad[0] else None
+        gB = P.mH @ gX
+        if ctx.has_residuals:
+            difference = 2 * (A @ X - B) * g_residuals.unsqueeze(-2)
+            gA = None if gA is None else gA + difference @ X.mH
+            gB = gB - difference
+        return gA, gB, None, None
 
 
 @with_out
@@ -377,14 +377,11 @@ def lstsq(A, B, rcond=None, *, driver=None):
     A, B = A.expand(*batch, *A.shape[-2:]), B.expand(*batch, *B.shape[-2:])
     m, n = A.shape[-2:]
     default = cresset.finfo(A.dtype).eps * max(m, n)
-    X, rank, values = LeastSquares.apply(A, B, float(default if rcond is None else rcond), driver)
-    residuals = cresset.empty(0, dtype=real_dtype(A.dtype))
-    if m > n and driver != "gelsy" and (driver == "gels" or bool((rank == n).all())):
-        difference = A @ X - B
-        residuals = (difference.abs() ** 2 if A.is_complex() else difference * difference).sum(-2)
-        if of_vectors:
-            residuals = residuals.squeeze(-1)
-    return return_types.linalg_lstsq(X.squeeze(-1) if of_vectors else X, residuals, rank, values)
+    X, residuals, rank, values = LeastSquares.apply(A, B, float(default if rcond is None else rcond), driver)
+    if of_vectors:
+        X = X.squeeze(-1)
+        residuals = residuals.squeeze(-1) if residuals.ndim > A.ndim - 2 and residuals.size(-1) == 1 else residuals
+    return return_types.linalg_lstsq(X, residuals, rank, values)
 
 
 @with_out

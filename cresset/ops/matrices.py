@@ -1,0 +1,347 @@
+"""Functions of matrices that PyTorch also has outside `torch.linalg`, mostly under older names and signatures."""
+
+import math
+
+import cresset
+
+from . import return_types
+from .registry import function
+
+
+@function(method=True)
+def det(input):
+    """The determinant: another name of `linalg.det`.
+
+    >>> cresset.det(cresset.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor(-2.)
+    """
+    return cresset.linalg.det(input)
+
+
+@function(method=True)
+def logdet(input):
+    """The logarithm of the determinant: NaN if that is negative, -inf if it is zero.
+
+    >>> cresset.logdet(cresset.eye(2))
+    tensor(0.)
+    """
+    sign, logabsdet = cresset.linalg.slogdet(input)
+    if input.is_complex():
+        return sign.log() + logabsdet
+    return cresset.where(sign == -1, cresset.full((), math.nan, dtype=logabsdet.dtype), logabsdet)
+
+
+@function(method=True, out=True)
+def slogdet(input):
+    """The determinant's sign and the logarithm of its absolute value: another name of `linalg.slogdet`.
+
+    >>> cresset.slogdet(cresset.eye(2)).sign
+    tensor(1.)
+    """
+    return return_types.slogdet(*cresset.linalg.slogdet(input))
+
+
+@function(method=True, out=True)
+def inverse(input):
+    """The inverse of a square matrix: another name of `linalg.inv`.
+
+    >>> cresset.inverse(cresset.tensor([[2.0]]))
+    tensor([[0.5000]])
+    """
+    return cresset.linalg.inv(input)
+
+
+@function(method=True)
+def pinverse(input, rcond=1e-15):
+    """The pseudo-inverse: `linalg.pinv`, with an older default.
+
+    >>> cresset.pinverse(cresset.tensor([[2.0], [0.0]]))
+    tensor([[0.5000, 0.0000]])
+    """
+    return cresset.linalg.pinv(input, rtol=rcond)
+
+
+@function(method=True)
+def matrix_exp(input):
+    """The exponential of a matrix: another name of `linalg.matrix_exp`.
+
+    >>> cresset.matrix_exp(cresset.zeros(1, 1))
+    tensor([[1.]])
+    """
+    return cresset.linalg.matrix_exp(input)
+
+
+@function(method=True, out=True)
+def matrix_power(input, n):
+    """The product of n times the same matrix: another name of `linalg.matrix_power`.
+
+    >>> cresset.matrix_power(cresset.tensor([[2]]), 3)
+    tensor([[8]])
+    """
+    return cresset.linalg.matrix_power(input, n)
+
+
+@function(method=True, out=True)
+def cholesky(input, upper=False):
+    """The triangular L with A = L Lᴴ: an older name of `linalg.cholesky`.
+
+    >>> cresset.cholesky(cresset.tensor([[4.0]]))
+    tensor([[2.]])
+    """
+    return cresset.linalg.cholesky(input, upper=upper)
+
+
+@function(method=True, out=True)
+def cholesky_solve(input, L, upper=False):
+    """The X with L Lᴴ X = B, for B = `input` (`upper`: Lᴴ L X = B).
+
+    >>> cresset.cholesky_solve(cresset.tensor([[8.0]]), cresset.tensor([[2.0]]))
+    tensor([[2.]])
+    """
+    for name, matrix in (("b", input), ("u", L)):
+        if matrix.ndim < 2:
+            raise RuntimeError(f"cholesky_solve: {name} should have at least 2 dimensions, but has {matrix.ndim}")
+    if upper:
+        Y = cresset.linalg.solve_triangular(L.mH, input, upper=False)
+        return cresset.linalg.solve_triangular(L, Y, upper=True)
+    Y = cresset.linalg.solve_triangular(L, input, upper=False)
+    return cresset.linalg.solve_triangular(L.mH, Y, upper=True)
+
+
+@function(method=True, out=True)
+def cholesky_inverse(input, upper=False):
+    """The inverse of L Lᴴ, for L = `input` (`upper`: of Lᴴ L).
+
+    >>> cresset.cholesky_inverse(cresset.tensor([[2.0]]))
+    tensor([[0.2500]])
+    """
+    if input.ndim < 2 or input.size(-1) != input.size(-2):
+        raise RuntimeError(
+            f"cholesky_inverse: A must be batches of square matrices, but the shape is {tuple(input.shape)}"
+        )
+    return cholesky_solve(cresset.eye(input.size(-1), dtype=input.dtype), input, upper)
+
+
+@function(method=True, out=True)
+def qr(input, some=True):
+    """A = Q R: an older form of `linalg.qr`, where `some` is mode "reduced" and otherwise "complete".
+
+    >>> cresset.qr(cresset.eye(2)).R.abs()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return return_types.qr(*cresset.linalg.qr(input, "reduced" if some else "complete"))
+
+
+@function(method=True, out=True)
+def svd(input, some=True, compute_uv=True):
+    """A = U diag(S) Vᴴ: an older form of `linalg.svd` that gives V. Without `compute_uv`, U and V are zeros.
+
+    >>> cresset.svd(cresset.tensor([[0.0, 2.0], [1.0, 0.0]])).S
+    tensor([2., 1.])
+    """
+    if compute_uv:
+        U, S, Vh = cresset.linalg.svd(input, full_matrices=not some)
+        return return_types.svd(U, S, Vh.mH)
+    S = cresset.linalg.svdvals(input)
+    m, n = input.shape[-2:]
+    return return_types.svd(input.new_zeros(*input.shape[:-2], m, m), S, input.new_zeros(*input.shape[:-2], n, n))
+
+
+@function(method=True)
+def lu(A, pivot=True, get_infos=False):
+    """A = P L U in compact form: an older form of `linalg.lu_factor`, with LAPACK's numbers if `get_infos`.
+
+    >>> LU, pivots = cresset.lu(cresset.tensor([[1.0, 2.0], [2.0, 2.0]]))
+    >>> LU
+    tensor([[2.0000, 2.0000],
+            [0.5000, 1.0000]])
+    """
+    LU, pivots, info = cresset.linalg.lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    return (LU, pivots, info) if get_infos else (LU, pivots)
+
+
+@function(method=True, out=True)
+def lu_solve(b, LU_data, LU_pivots):
+    """The X with A X = b, from a compact factorization: an older form of `linalg.lu_solve`.
+
+    >>> cresset.lu_solve(cresset.tensor([[8.0]]), *cresset.lu(cresset.tensor([[2.0]])))
+    tensor([[4.]])
+    """
+    return cresset.linalg.lu_solve(LU_data, LU_pivots, b)
+
+
+@function(out=True)
+def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
+    """P, L and U of a compact factorization; what is not asked for is an empty tensor.
+
+    >>> cresset.lu_unpack(*cresset.lu(cresset.tensor([[1.0, 2.0], [2.0, 2.0]]))).P
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    from cresset.linalg.factorizations import check_pivots, unpack
+
+    if unpack_pivots:
+        check_pivots("lu_unpack", LU_data, LU_pivots)
+    return return_types.lu_unpack(*unpack(LU_data, LU_pivots, unpack_data, unpack_pivots))
+
+
+@function(method=True, out=True)
+def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
+    """The X with A X = b for triangular A, and a copy of A: an older form of `linalg.solve_triangular`.
+
+    >>> cresset.triangular_solve(cresset.tensor([[8.0]]), cresset.tensor([[2.0]])).solution
+    tensor([[4.]])
+    """
+    of = A.mT if transpose else A
+    X = cresset.linalg.solve_triangular(of, b, upper=upper != transpose, unitriangular=unitriangular)
+    batch = X.shape[:-2]
+    return return_types.triangular_solve(X, A.expand(*batch, *A.shape[-2:]).clone())
+
+
+@function(method=True, out=True)
+def geqrf(input):
+    """Householder's form of A = Q R, for `linalg.householder_product` and `ormqr`: R above the reflectors, and their factors.
+
+    >>> cresset.geqrf(cresset.tensor([[3.0], [4.0]])).a[0].abs()
+    tensor([5.])
+    """
+    from cresset.linalg.factorizations import Geqrf
+
+    return return_types.geqrf(*Geqrf.apply(input))
+
+
+@function(method=True, out=True)
+def orgqr(input, tau):
+    """The first columns of the product of Householder's reflectors: another name of `linalg.householder_product`.
+
+    >>> cresset.orgqr(*cresset.geqrf(cresset.tensor([[0.0], [2.0]]))).abs()
+    tensor([[0.],
+            [1.]])
+    """
+    return cresset.linalg.householder_product(input, tau)
+
+
+@function(method=True, out=True)
+def ormqr(input, tau, other, left=True, transpose=False):
+    """Q `other`, or `other` Q unless `left`, where Q is the whole product of reflectors from `geqrf` (`transpose`: Qᴴ).
+
+    >>> a, tau = cresset.geqrf(cresset.tensor([[3.0], [4.0]]))
+    >>> cresset.ormqr(a, tau, cresset.tensor([[3.0], [4.0]]), transpose=True).abs().round()
+    tensor([[5.],
+            [0.]])
+    """
+    from cresset.linalg.factorizations import check_reflectors, reflectors
+
+    check_reflectors("ormqr", input, tau)
+    if other.ndim < 2 or other.size(-2 if left else -1) != input.size(-2):
+        raise RuntimeError(
+            f"ormqr: other.shape[{-2 if left else -1}] must be equal to input.shape[-2], "
+            f"got shapes {tuple(other.shape)} and {tuple(input.shape)}"
+        )
+    if input.dtype != other.dtype or input.shape[:-2] != other.shape[:-2]:
+        raise RuntimeError(
+            "ormqr: Expected other to have the dtype and the batch of input, "
+            f"got {other.dtype} {tuple(other.shape)} and {input.dtype} {tuple(input.shape)}"
+        )
+    factors = list(reflectors(input, tau))
+    # Q = H₁ H₂ …: the last reflector meets a matrix on the right first. Qᴴ has them conjugated, in turn.
+    for v, factor in factors if left == transpose else reversed(factors):
+        factor = factor.conj() if transpose else factor
+        if left:
+            other = other - factor * (v @ (v.mH @ other))
+        else:
+            other = other - factor * ((other @ v) @ v.mH)
+    return other.clone() if not factors else other
+
+
+@function(out=True)
+def frobenius_norm(input, dim=(), keepdim=False):
+    """The root of the sum of squares, over all elements or over one or two dimensions.
+
+    >>> cresset.frobenius_norm(cresset.tensor([[3.0, 4.0]]), dim=(0, 1))
+    tensor(5.)
+    """
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    if len(dims) > 2:
+        raise RuntimeError(f"frobenius_norm: Expected at most 2 dimensions, but got {len(dims)} dimensions instead.")
+    return cresset.linalg.vector_norm(input, 2, dims or None, keepdim)
+
+
+@function(out=True)
+def nuclear_norm(input, dim=(-2, -1), keepdim=False):
+    """The sum of the singular values.
+
+    >>> cresset.nuclear_norm(cresset.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    tensor(7.)
+    """
+    if isinstance(dim, bool):
+        dim, keepdim = (-2, -1), dim
+    return cresset.linalg.matrix_norm(input, "nuc", dim, keepdim)
+
+
+@function
+def svd_lowrank(A, q=6, niter=2, M=None):
+    """U, S and V of the `q` largest singular values of A (of A - M), found by random projection (Halko and others, 2009).
+
+    Args:
+        niter: how often the projection is improved.
+
+    >>> [part.shape for part in cresset.svd_lowrank(cresset.ones(5, 3), q=2)]
+    [torch.Size([5, 2]), torch.Size([2]), torch.Size([3, 2])]
+    """
+    q = 6 if q is None else q
+    m, n = A.shape[-2:]
+    if not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    if not niter >= 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    matrix = A if M is None else A - M.expand(A.shape)
+    if m < n:
+        matrix = matrix.mH
+    basis = matrix @ cresset.randn(matrix.size(-1), q, dtype=A.dtype)
+    Q = cresset.linalg.qr(basis).Q
+    for _ in range(niter):
+        Q = cresset.linalg.qr(matrix.mH @ Q).Q
+        Q = cresset.linalg.qr(matrix @ Q).Q
+    U, S, Vh = cresset.linalg.svd(Q.mH @ matrix, full_matrices=False)
+    U, V = Q @ U, Vh.mH
+    return (V, S, U) if m < n else (U, S, V)
+
+
+@function
+def pca_lowrank(A, q=None, center=True, niter=2):
+    """Principal components of the rows of A, by `svd_lowrank` of the centred rows: (U, S, V), V's columns the directions.
+
+    >>> U, S, V = cresset.pca_lowrank(cresset.tensor([[1.0, 0.0], [3.0, 0.0]]), q=1)
+    >>> V.abs()
+    tensor([[1.],
+            [0.]])
+    """
+    m, n = A.shape[-2:]
+    q = min(6, m, n) if q is None else q
+    if not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+
+
+def _removed(name, instead):
+    def gone(*args, **kwargs):
+        raise RuntimeError(
+            f"{name}: This function was deprecated since version 1.9 and is now removed. "
+            f"Use `torch.linalg.{instead}` instead"
+        )
+
+    gone.__name__ = gone.__qualname__ = name
+    gone.__doc__ = f"Removed from PyTorch; `linalg.{instead}` replaced it. Calling it raises."
+    return function(gone, method=name != "matrix_rank")
+
+
+for _name, _instead in {
+    "eig": "eig",
+    "symeig": "eigh",
+    "solve": "solve",
+    "lstsq": "lstsq",
+    "matrix_rank": "matrix_rank",
+}.items():
+    _removed(_name, _instead)
