@@ -2,7 +2,15 @@
 
 # ruff: noqa: F401  (the names are here to be imported)
 
-from . import functional, init, parameter, utils
+from . import (
+    attention,
+    functional,
+    init,
+    modules,
+    parallel,
+    parameter,
+    utils,
+)
 from .activation import (
     CELU,
     ELU,
@@ -117,6 +125,7 @@ from .padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from .parallel import DataParallel
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from .pooling import (
     AdaptiveAvgPool1d,

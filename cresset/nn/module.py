@@ -25,7 +25,7 @@ from .parameter import Buffer, Parameter, is_lazy
 _EXTRA_STATE = "_extra_state"
 
 
-class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """What `load_state_dict` did not find, and what it found too much."""
 
     __slots__ = ()
@@ -212,9 +212,16 @@ class Module:
 
     def __getattr__(self, name):
         members = self.__dict__
-        for kind in ("_parameters", "_buffers", "_modules"):
-            if kind in members and name in members[kind]:
-                return members[kind][name]
+        if "_parameters" in members:
+            parameters = members["_parameters"]
+            if name in parameters:
+                return parameters[name]
+            modules = members["_modules"]
+            if name in modules:
+                return modules[name]
+            buffers = members["_buffers"]
+            if name in buffers:
+                return buffers[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name, value):
@@ -837,7 +844,7 @@ class Module:
                 if child is not None:
                     below = prefix + name + "."
                     load(child, {k: v for k, v in state.items() if k.startswith(below)}, below)
-            keys = IncompatibleKeys(missing, unexpected)
+            keys = _IncompatibleKeys(missing, unexpected)
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, keys) is not None:
                     raise AssertionError(
@@ -854,7 +861,7 @@ class Module:
         if errors:
             listed = "\n\t".join(errors)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
-        return IncompatibleKeys(missing, unexpected)
+        return _IncompatibleKeys(missing, unexpected)
 
     # ------------------------------------------------------------------ printing
 

@@ -247,3 +247,42 @@ def test_packed_sequences_run_like_pytorchs():
             results.append([padded, *tensors(state, lib.Tensor), output.data])
         for a, b in zip(*results, strict=True):
             assert_same(a, b)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "apply",
+    [
+        "nn.utils.weight_norm(layer)", "nn.utils.weight_norm(layer, dim=None)", "nn.utils.weight_norm(layer, dim=1)",
+        "nn.utils.spectral_norm(layer)", "nn.utils.parametrizations.weight_norm(layer)",
+        "nn.utils.parametrizations.spectral_norm(layer)", "nn.utils.parametrizations.spectral_norm(layer, dim=1)",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("layer", ["nn.Linear(4, 3)", "nn.Conv2d(4, 3, 2)"])
+def test_weights_as_functions_are_pytorchs(apply, layer):
+    x = X2 if "Linear" in layer else X4
+    results = []
+    for lib, value in ((cresset, ours(x)), (torch, x)):
+        lib.manual_seed(0)
+        made = eval(apply, {"nn": lib.nn, "layer": eval(layer, {"nn": lib.nn})})
+        made(value)
+        output = made(value)
+        (output * output).sum().backward()
+        results.append((made, output, [p.grad for p in made.parameters()]))
+    (mine, a, mine_grads), (theirs, b, their_grads) = results
+    assert_same(a, b)
+    assert list(mine.state_dict()) == list(theirs.state_dict()) and repr(mine) == repr(theirs)
+    for p, q in zip(mine_grads, their_grads, strict=True):
+        assert_same(p, q, rtol=1e-3, atol=1e-4)
+
+
+def test_fused_layers_are_pytorchs():
+    for spec, norm, x in (("nn.Conv2d(4, 6, 3)", "nn.BatchNorm2d(6)", X4), ("nn.Linear(4, 6)", "nn.BatchNorm1d(6)", X2)):
+        results = []
+        for lib, value in ((cresset, ours(x)), (torch, x)):
+            lib.manual_seed(0)
+            layer, bn = eval(spec, {"nn": lib.nn}), eval(norm, {"nn": lib.nn})
+            bn(layer(value))
+            fuse = lib.nn.utils.fuse_conv_bn_eval if "Conv" in spec else lib.nn.utils.fuse_linear_bn_eval
+            results.append(fuse(layer.eval(), bn.eval())(value))
+        assert_same(*results)

@@ -60,7 +60,6 @@ def _pick(input, target, who):
 
 
 def _nll(input, target, weight, ignore_index, reduction, who):
-    _check_class_indices(input, target, who)
     _check_class_weight(weight, input.size(0 if input.ndim == 1 else 1), who)
     if target.dtype is not cresset.int64:
         target = target.to(cresset.int64)
@@ -91,6 +90,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     >>> F.nll_loss(cresset.tensor([[-1.0, -2.0], [-3.0, -4.0]]), cresset.tensor([0, 1]))
     tensor(2.5000)
     """
+    _check_class_indices(input, target, "nll_loss")
     return _nll(input, target, weight, ignore_index, resolve(reduction, size_average, reduce), "nll_loss")
 
 

@@ -1,0 +1,36 @@
+"""Choosing how scaled_dot_product_attention is computed. There is one way here so far; the choice is kept for callers."""
+
+import contextlib
+import enum
+
+__all__ = ["SDPBackend", "sdpa_kernel", "WARN_FOR_UNFUSED_KERNELS"]
+
+WARN_FOR_UNFUSED_KERNELS = False
+
+
+class SDPBackend(enum.IntEnum):
+    """The ways PyTorch knows."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextlib.contextmanager
+def sdpa_kernel(backends, set_priority=False):
+    """Allow only the given ways inside the block.
+
+    >>> with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):
+    ...     F.scaled_dot_product_attention(*[cresset.zeros(1, 2, 4)] * 3).shape
+    torch.Size([1, 2, 4])
+    """
+    backends = [backends] if isinstance(backends, SDPBackend) else list(backends)
+    for backend in backends:
+        if not isinstance(backend, SDPBackend):
+            raise AssertionError(f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {backend!r}")
+    if not backends:
+        raise RuntimeError("sdpa_kernel: at least one backend is needed")
+    yield {}

@@ -1,0 +1,86 @@
+"""What PyTorch offers as torch.<name> as well, there with the reduction as a number: 0 none, 1 mean, 2 sum."""
+
+import cresset
+
+from . import grid as _grid
+from . import likelihood as _likelihood
+from . import margin as _margin
+from .activation import prelu
+from .ctc import ctc_loss as _ctc_loss
+from .distance import cosine_similarity, pairwise_distance
+from .linear import bilinear
+from .padding import pad as _pad
+from .patches import channel_shuffle, native_channel_shuffle, pixel_shuffle, pixel_unshuffle
+from .recurrence import gru_cell, lstm_cell, rnn_relu_cell, rnn_tanh_cell
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1):
+    """nn.functional.binary_cross_entropy_with_logits."""
+    return _likelihood.binary_cross_entropy_with_logits(
+        input, target, weight, reduction=_REDUCTIONS[reduction], pos_weight=pos_weight
+    )
+
+
+def kl_div(input, target, reduction=1, *, log_target=False):
+    """nn.functional.kl_div."""
+    loss = cresset.kl_div_elementwise(input, target, log_target)
+    return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
+
+
+def poisson_nll_loss(input, target, log_input, full, eps, reduction):
+    """nn.functional.poisson_nll_loss."""
+    return _likelihood.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_REDUCTIONS[reduction])
+
+
+def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=1):
+    """nn.functional.cosine_embedding_loss."""
+    return _margin.cosine_embedding_loss(input1, input2, target, margin, reduction=_REDUCTIONS[reduction])
+
+
+def hinge_embedding_loss(input, target, margin=1.0, reduction=1):
+    """nn.functional.hinge_embedding_loss."""
+    return _margin.hinge_embedding_loss(input, target, margin, reduction=_REDUCTIONS[reduction])
+
+
+def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=1):
+    """nn.functional.margin_ranking_loss."""
+    return _margin.margin_ranking_loss(input1, input2, target, margin, reduction=_REDUCTIONS[reduction])
+
+
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction=1):
+    """nn.functional.triplet_margin_loss."""
+    return _margin.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=_REDUCTIONS[reduction])
+
+
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+    """nn.functional.ctc_loss."""
+    return _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _REDUCTIONS[reduction], zero_infinity)
+
+
+def constant_pad_nd(input, pad, value=0):
+    """nn.functional.pad with mode="constant"."""
+    return _pad(input, pad, "constant", value)
+
+
+def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
+    """nn.functional.grid_sample, with its modes as numbers."""
+    modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    return _grid.grid_sample(input, grid, modes[interpolation_mode], paddings[padding_mode], align_corners)
+
+
+def affine_grid_generator(theta, size, align_corners):
+    """nn.functional.affine_grid."""
+    return _grid.affine_grid(theta, size, align_corners)
+
+
+functions = {
+    f.__name__: f
+    for f in (
+        prelu, gru_cell, lstm_cell, rnn_relu_cell, rnn_tanh_cell, binary_cross_entropy_with_logits, kl_div, poisson_nll_loss,
+        cosine_embedding_loss, hinge_embedding_loss, margin_ranking_loss, triplet_margin_loss, ctc_loss, constant_pad_nd,
+        grid_sampler, affine_grid_generator, bilinear, cosine_similarity, pairwise_distance, channel_shuffle,
+        native_channel_shuffle, pixel_shuffle, pixel_unshuffle,
+    )
+}  # fmt: skip

@@ -1,0 +1,153 @@
+"""Ready-made parametrizations: a weight as direction and length, with largest singular value one, or orthogonal."""
+
+import cresset
+
+from ..functional import normalize
+from ..module import Module
+from .parametrize import register_parametrization
+from .spectral_norm import as_matrix, improve, transposed_kinds
+from .weight_norm import norm_except_dim
+
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
+
+
+class _WeightNorm(Module):
+    def __init__(self, dim=0):
+        super().__init__()
+        self.dim = -1 if dim is None else dim
+
+    def forward(self, weight_g, weight_v):
+        return weight_v * (weight_g / norm_except_dim(weight_v, 2, self.dim))
+
+    def right_inverse(self, weight):
+        return norm_except_dim(weight, 2, self.dim), weight
+
+
+def weight_norm(module, name="weight", dim=0):
+    """Learn a weight's direction and its length apart, a length for each slice along `dim`.
+
+    >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
+    >>> layer.parametrizations.weight.original0.shape
+    torch.Size([2, 1])
+    """
+    register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+
+    def from_older_form(state_dict, prefix, *_):
+        for old, new in (("_g", 0), ("_v", 1)):
+            key = f"{prefix}{name}{old}"
+            if key in state_dict:
+                state_dict[f"{prefix}parametrizations.{name}.original{new}"] = state_dict.pop(key)
+
+    module._register_load_state_dict_pre_hook(from_older_form)
+    return module
+
+
+class _SpectralNorm(Module):
+    def __init__(self, weight, n_power_iterations=1, dim=0, eps=1e-12):
+        super().__init__()
+        ndim = weight.ndim
+        if dim >= ndim or dim < -ndim:
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})")
+        if n_power_iterations <= 0:
+            raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
+        self.dim, self.eps = dim if dim >= 0 else dim + ndim, eps
+        if ndim > 1:
+            self.n_power_iterations = n_power_iterations
+            matrix = as_matrix(weight, self.dim)
+            u, v = (normalize(matrix.new_empty(size).normal_(0, 1), dim=0, eps=eps) for size in matrix.shape)
+            self.register_buffer("_u", u)
+            self.register_buffer("_v", v)
+            improve(matrix, u, v, 15, eps)
+
+    def forward(self, weight):
+        if weight.ndim == 1:
+            return normalize(weight, dim=0, eps=self.eps)
+        matrix = as_matrix(weight, self.dim)
+        if self.training:
+            improve(matrix, self._u, self._v, self.n_power_iterations, self.eps)
+        return weight / self._u.clone().dot(matrix.mv(self._v.clone()))
+
+    def right_inverse(self, value):
+        return value
+
+
+def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+    """Divide a weight by its largest singular value, estimated by power iteration.
+
+    Args:
+        dim: the dimension of the outputs: 0, or 1 for transposed convolutions.
+    """
+    if not hasattr(module, name):
+        raise ValueError(f"Module '{module}' has no attribute with name '{name}'")
+    weight = getattr(module, name)
+    if not isinstance(weight, cresset.Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    if dim is None:
+        dim = 1 if isinstance(module, transposed_kinds()) else 0
+    register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))
+    return module
+
+
+class _Orthogonal(Module):
+    """Q = exp(A - A^T), or the Cayley map of A - A^T, times a fixed orthogonal matrix for where to start."""
+
+    def __init__(self, weight, cayley, trivialise):
+        super().__init__()
+        self.cayley = cayley
+        self.register_buffer("base", cresset.linalg.qr(_tall(weight.detach()), mode="complete")[0].clone() if trivialise else None)
+
+    def forward(self, x):
+        tall = _tall(x)
+        n, k = tall.shape[-2:]
+        a = tall.tril()
+        if n != k:
+            a = cresset.cat([a, a.new_zeros(n, n - k).expand(*a.shape[:-2], -1, -1)], -1)
+        a = a - a.mH
+        if self.cayley:
+            identity = cresset.eye(n, dtype=a.dtype, device=a.device)
+            q = cresset.linalg.solve(identity.sub(a, alpha=0.5), identity.add(a, alpha=0.5))
+        else:
+            q = cresset.linalg.matrix_exp(a)
+        if self.base is not None:
+            q = self.base @ q
+        q = q[..., :k]
+        return q.mT if x.size(-2) < x.size(-1) else q
+
+    def right_inverse(self, q):
+        if self.base is None:
+            raise NotImplementedError("It is not possible to assign to the matrix exponential or the Cayley parametrizations when use_trivialization=False.")
+        if q.shape[-2:] != self.base.shape[-2:] and _tall(q).size(-2) != self.base.size(-1):
+            raise ValueError(f"Expected a matrix or batch of matrices like {tuple(self.base.shape)}. Got a tensor of shape {tuple(q.shape)}.")
+        tall = _tall(q)
+        complete, r = cresset.linalg.qr(tall, mode="complete")
+        diagonal = r.diagonal(dim1=-2, dim2=-1)
+        sign = cresset.where(diagonal >= 0, 1.0, -1.0).to(complete.dtype)
+        complete = complete.clone()
+        complete[..., : tall.size(-1)] *= sign.unsqueeze(-2)
+        self.base.copy_(complete)
+        # At A = 0 the map gives the base itself; A's upper part is free and stays zero.
+        return cresset.zeros_like(q)
+
+
+def _tall(x):
+    return x.mT if x.size(-2) < x.size(-1) else x
+
+
+def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
+    """Keep a matrix orthogonal (or its rows or columns orthonormal, if it is not square).
+
+    Args:
+        orthogonal_map: "matrix_exp" (the default) or "cayley".
+        use_trivialization: start at, and allow assigning, any orthogonal matrix.
+    """
+    weight = getattr(module, name, None)
+    if not isinstance(weight, cresset.Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    if weight.ndim < 2:
+        raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
+    if orthogonal_map is None:
+        orthogonal_map = "matrix_exp"
+    if orthogonal_map not in ("matrix_exp", "cayley"):
+        raise ValueError(f'orthogonal_map has to be one of "matrix_exp", "cayley". Got: {orthogonal_map}')
+    register_parametrization(module, name, _Orthogonal(weight, orthogonal_map == "cayley", use_trivialization), unsafe=True)
+    return module
