@@ -53,6 +53,11 @@ def _(grad, src_info):
     yield lambda: _fit_dtype(grad, src_info)
 
 
+@operator("copy_.number").derivative
+def _(grad):
+    yield lambda: cresset.zeros_like(grad)
+
+
 operator("resize_", """Give the tensor another size, in place; new elements are undefined.""")
 operator("set_", """Share the memory, sizes and strides of `source`.""")
 

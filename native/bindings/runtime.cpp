@@ -39,6 +39,7 @@ static nb::dict build_info() {
 }
 
 static nb::object result_type(nb::args args) {
+  check_type(args.size() == 2, "result_type(): expected two tensors or numbers, got ", args.size(), " arguments");
   ResultType type;
   for (nb::handle h : args) {
     Scalar s;

@@ -243,13 +243,21 @@ METHOD(method_is_view, return PyBool_FromLong(static_cast<bool>(t->base)))
 METHOD(method_is_pinned, return PyBool_FromLong(t->storage->pinned))
 METHOD(method_get_device, return PyLong_FromLong(t->storage->device.is_cpu() ? -1 : std::max<int>(0, t->storage->device.index)))
 
+// The argument of a method that takes one, by place or by name; null when it is not given.
+PyObject* only_argument(const char* method, const char* name, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+  check_type(n + named <= 1, method, "() takes 1 positional argument but ", n + named, " were given");
+  if (named) check_type(PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), name) == 0, method, "() got an unexpected keyword argument '", PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, 0)), "'");
+  return n + named ? args[0] : nullptr;
+}
+
 PyObject* method_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
     TensorImpl* t = impl_of(self);
-    if (n == 0 && !names) return wrap_size(t->sizes);
-    if (args[0] == Py_None) return wrap_size(t->sizes);
+    PyObject* dim = n == 0 && !names ? nullptr : only_argument("size", "dim", args, n, names);
+    if (!dim || dim == Py_None) return wrap_size(t->sizes);
     int64_t d;
-    check_type(to_integer(args[0], d), "size(): argument 'dim' must be int, not ", Py_TYPE(args[0])->tp_name);
+    check_type(to_integer(dim, d), "size(): argument 'dim' must be int, not ", Py_TYPE(dim)->tp_name);
     check_index(t->dim() > 0, "Dimension specified as ", d, " but tensor has no dimensions");
     return PyLong_FromLongLong(t->sizes[wrap_dim(d, t->dim())]);
   });
@@ -257,26 +265,29 @@ PyObject* method_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
 PyObject* method_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
     TensorImpl* t = impl_of(self);
-    if ((n == 0 && !names) || args[0] == Py_None) return wrap_tuple(t->strides);
+    PyObject* dim = only_argument("stride", "dim", args, n, names);
+    if (!dim || dim == Py_None) return wrap_tuple(t->strides);
     int64_t d;
-    check_type(to_integer(args[0], d), "stride(): argument 'dim' must be int, not ", Py_TYPE(args[0])->tp_name);
+    check_type(to_integer(dim, d), "stride(): argument 'dim' must be int, not ", Py_TYPE(dim)->tp_name);
+    check_index(t->dim() > 0, "Dimension specified as ", d, " but tensor has no dimensions");
     return PyLong_FromLongLong(t->strides[wrap_dim(d, t->dim())]);
   });
 }
 PyObject* method_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
     MemoryFormat format = MemoryFormat::contiguous;
-    if (n + (names ? PyTuple_GET_SIZE(names) : 0) > 0) {
-      check_type(PyObject_TypeCheck(args[0], memory_format_type), "is_contiguous(): argument 'memory_format' must be torch.memory_format, not ", Py_TYPE(args[0])->tp_name);
-      format = reinterpret_cast<PyMemoryFormat*>(args[0])->value;
+    if (PyObject* given = only_argument("is_contiguous", "memory_format", args, n, names)) {
+      check_type(PyObject_TypeCheck(given, memory_format_type), "is_contiguous(): argument 'memory_format' must be torch.memory_format, not ", Py_TYPE(given)->tp_name);
+      format = reinterpret_cast<PyMemoryFormat*>(given)->value;
     }
     return PyBool_FromLong(is_contiguous(unwrap(self), format));
   });
 }
 PyObject* method_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guarded([&]() -> PyObject* {
-    const bool on = n + (names ? PyTuple_GET_SIZE(names) : 0) == 0 || PyObject_IsTrue(args[0]) == 1;
-    set_requires_grad(unwrap(self), on);
+    PyObject* on = only_argument("requires_grad_", "requires_grad", args, n, names);
+    check_type(!on || PyBool_Check(on), "requires_grad_(): argument 'requires_grad' must be bool, not ", on ? Py_TYPE(on)->tp_name : "");
+    set_requires_grad(unwrap(self), on != Py_False);
     return Py_NewRef(self);
   });
 }

@@ -392,26 +392,32 @@ Columns triangle_row(bool upper, int64_t row, int64_t columns, int64_t offset) {
   if (upper) return {std::clamp<int64_t>(row + offset, 0, columns), columns};
   return {0, std::clamp<int64_t>(row + offset + 1, 0, columns)};
 }
+// How many elements the lower triangle has: rows grow from `first` on, and are full from `full` on.
+__int128 lower_triangle_size(__int128 rows, __int128 columns, __int128 offset) {
+  const __int128 first = std::clamp<__int128>(-offset, 0, rows), full = std::clamp<__int128>(columns - offset - 1, first, rows);
+  return (full - first) * (first + full + 1 + 2 * offset) / 2 + (rows - full) * columns;
+}
 void infer_triangle(Call& c, bool upper) {
-  const int64_t rows = c.integer(0), columns = c.integer(1), offset = c.integer(2);
+  const int64_t rows = c.integer(0), columns = c.integer(1);
   check(rows >= 0, c.op.name(), ": row must be non-negative, got ", rows);
   check(columns >= 0, c.op.name(), ": col must be non-negative, got ", columns);
   const NewOptions o = new_options(c, 3, Dtype::i64);
   check_implemented(o.dtype == Dtype::i64 || o.dtype == Dtype::i32, '"', c.op.name(), "\" not implemented for '",
                     facts(o.dtype).legacy, "'");
-  int64_t count = 0;
-  for (int64_t r = 0; r < rows; ++r) {
-    const Columns row = triangle_row(upper, r, columns, offset);
-    count += row.end - row.begin;
-  }
-  c.promise(Dims{2, count}, o.dtype, o.device);
+  const int64_t offset = std::clamp(c.integer(2), -rows, columns);
+  const __int128 lower = lower_triangle_size(rows, columns, upper ? offset - 1 : offset);
+  const __int128 count = upper ? static_cast<__int128>(rows) * columns - lower : lower;
+  check(count < (int64_t{1} << 58), c.op.name(), ": Storage size calculation overflowed with sizes=[", rows, ", ", columns, "]");
+  c.promise(Dims{2, static_cast<int64_t>(count)}, o.dtype, o.device);
 }
 void run_triangle(Call& c, bool upper) {
   const Tensor& out = c.out();
+  if (out.numel() == 0) return;
+  const int64_t offset = std::clamp(c.integer(2), -c.integer(0), c.integer(1));
   const auto write = [&]<class T>(T* rows) {
-    T* columns = rows + out.size(1);
-    for (int64_t r = 0; r < c.integer(0); ++r) {
-      const Columns row = triangle_row(upper, r, c.integer(1), c.integer(2));
+    T *columns = rows + out.size(1), *end = columns;
+    for (int64_t r = upper ? 0 : std::max<int64_t>(-offset, 0); rows < end; ++r) {
+      const Columns row = triangle_row(upper, r, c.integer(1), offset);
       for (int64_t k = row.begin; k < row.end; ++k) {
         *rows++ = static_cast<T>(r);
         *columns++ = static_cast<T>(k);
