@@ -41,8 +41,17 @@ _SUBPACKAGES = {
     "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "sparse", "library",
 }  # fmt: skip
 
+# Functions of nn.functional that PyTorch offers as torch.<name>, too.
+_OF_NN = {
+    "affine_grid_generator", "bilinear", "binary_cross_entropy_with_logits", "channel_shuffle", "constant_pad_nd", "cosine_embedding_loss", "cosine_similarity", "ctc_loss",
+    "grid_sampler", "gru_cell", "hinge_embedding_loss", "kl_div", "lstm_cell", "margin_ranking_loss", "native_channel_shuffle", "pairwise_distance", "pixel_shuffle",
+    "pixel_unshuffle", "poisson_nll_loss", "prelu", "rnn_relu_cell", "rnn_tanh_cell", "triplet_margin_loss",
+}  # fmt: skip
+
 
 def __getattr__(name):
+    if name in _OF_NN:
+        return _importlib.import_module(".nn.functional.root", __name__).functions[name]
     if name in _SUBPACKAGES:
         try:
             return _importlib.import_module("." + name, __name__)
@@ -58,4 +67,6 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(set(globals()) | {name for name in _SUBPACKAGES if _importlib.util.find_spec(f"{__name__}.{name}")})
+    from importlib.util import find_spec
+
+    return sorted({*globals(), *_OF_NN, *(name for name in _SUBPACKAGES if find_spec(f"{__name__}.{name}"))})

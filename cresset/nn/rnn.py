@@ -115,7 +115,7 @@ class RNNBase(Module):
     def check_input(self, input, batch_sizes):
         """Refuse an input of the wrong dtype or shape."""
         weight = getattr(self, self._all_weights[0][0])
-        if input.dtype != weight.dtype and not cresset.is_autocast_enabled():
+        if input.dtype != weight.dtype:
             raise ValueError(f"input must have the type {weight.dtype}, got type {input.dtype}")
         expected = 2 if batch_sizes is not None else 3
         if input.dim() != expected:
