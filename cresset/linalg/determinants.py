@@ -33,28 +33,26 @@ class Determinant(Function):
         To be differentiated again they are taken from the singular values, U diag(the products of all others) Vᴴ; otherwise from
         A = P L U, where a zero on the diagonal of U gives way to a tiny number.
         """
-        A, det = ctx.saved_tensors
+        A, value = ctx.saved_tensors
         if not A.numel():
             return cresset.zeros_like(A)
-        if cresset.is_grad_enabled() and bool((det.detach().abs() < _tiny(A)).any()):
+        identity = cresset.eye(A.size(-1), dtype=A.dtype).expand(A.shape)
+        if not cresset.is_grad_enabled():
+            LU, pivots = ctx.factors
+            diagonal = LU.diagonal(0, -2, -1)
+            fixed = cresset.where(diagonal == 0, cresset.full((), cresset.finfo(A.dtype).eps, dtype=A.dtype), diagonal)
+            value = fixed.prod(-1) * _sign_of(pivots).to(A.dtype)
+            LU = LU + (fixed - diagonal).diag_embed()
+            return lapack.getrs(LU, pivots, identity * _as_matrix(grad * value.conj()), b"C")
+        if bool((value.detach().abs() < 100 * cresset.finfo(A.dtype).eps).any()):
             U, S, Vh = cresset.linalg.svd(A, full_matrices=False)
             factor = (det(U) * det(Vh)).conj() * grad
             return (U * (_products_of_others(S).to(A.dtype) * factor.unsqueeze(-1)).unsqueeze(-2)) @ Vh
-        factor = (grad * det.conj()).unsqueeze(-1).unsqueeze(-1)
-        identity = cresset.eye(A.size(-1), dtype=A.dtype).expand(A.shape)
-        if cresset.is_grad_enabled():
-            return cresset.linalg.solve_ex(A.mH, identity * factor).result
-        LU, pivots = ctx.factors
-        diagonal = LU.diagonal(0, -2, -1)
-        fixed = cresset.where(diagonal == 0, cresset.full((), cresset.finfo(A.dtype).eps, dtype=A.dtype), diagonal)
-        product = fixed.prod(-1) * _sign_of(pivots).to(A.dtype)
-        factor = (grad * product.conj()).unsqueeze(-1).unsqueeze(-1)
-        LU = LU - diagonal.diag_embed() + fixed.diag_embed()
-        return lapack.getrs(LU, pivots, identity * factor, b"C")
+        return cresset.linalg.solve_ex(A.mH, identity * _as_matrix(grad * value.conj())).result
 
 
-def _tiny(A):
-    return 100 * cresset.finfo(A.dtype).eps
+def _as_matrix(number):
+    return number.unsqueeze(-1).unsqueeze(-1)
 
 
 def _products_of_others(values):
@@ -68,8 +66,8 @@ def _products_of_others(values):
 def det(A):
     """The determinant.
 
-    >>> cresset.linalg.det(cresset.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    tensor(-2.)
+    >>> cresset.linalg.det(cresset.tensor([[1.0, 2.0], [0.0, 3.0]]))
+    tensor(3.)
     """
     check_square("linalg.det", A)
     return Determinant.apply(A)
@@ -94,7 +92,7 @@ class SignAndLog(Function):
         if A.is_complex():
             factor = cresset.complex(grad_log, -(grad_sign.conj() * sign).imag)
         identity = cresset.eye(A.size(-1), dtype=A.dtype)
-        return cresset.linalg.solve_ex(A.mH, identity * factor.unsqueeze(-1).unsqueeze(-1)).result
+        return cresset.linalg.solve_ex(A.mH, identity * _as_matrix(factor)).result
 
 
 @with_out

@@ -1,4 +1,4 @@
-"""Equations with a triangular matrix."""
+"""Equations with a triangular matrix, or with the product of one and its conjugate transpose."""
 
 import cresset
 
@@ -62,3 +62,39 @@ def broadcast_batches(who, A, B, left=True):
         )
     batch = cresset.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     return A.expand(*batch, *A.shape[-2:]), B.expand(*batch, *B.shape[-2:])
+
+
+class CholeskySolve(Function):
+    """A X = B with A = L Lᴴ, or A = Lᴴ L if `upper`."""
+
+    @staticmethod
+    def forward(ctx, L, B, upper):
+        ctx.upper = upper
+        between = lapack.trsm(L.mH if upper else L, B, False, True, False)
+        X = lapack.trsm(L if upper else L.mH, between, True, True, False)
+        ctx.save_for_backward(L, X)
+        return X
+
+    @staticmethod
+    def backward(ctx, grad):
+        """gB = A⁻¹ gX and gA = -gB Xᴴ, from which gL = (gA + gAᴴ) L, or L (gA + gAᴴ) if `upper`.
+
+        As in PyTorch, the gradient fills the triangle of L that is not read too.
+        """
+        L, X = ctx.saved_tensors
+        gB = CholeskySolve.apply(L, grad, ctx.upper)
+        gL = None
+        if ctx.needs_input_grad[0]:
+            gA = -(gB @ X.mH)
+            gA = gA + gA.mH
+            gL = L.triu() @ gA if ctx.upper else gA @ L.tril()
+        return gL, gB, None
+
+
+def cholesky_solve(B, L, upper, who="cholesky_solve"):
+    """The X with L Lᴴ X = B (`upper`: Lᴴ L X = B); `torch.cholesky_solve` is this."""
+    check_square(who, L, "L")
+    check_matrix(who, B, "B")
+    check_same_dtype(who, B, L, ("B", "L"))
+    L, B = broadcast_batches(who, L, B)
+    return CholeskySolve.apply(L, B, upper)

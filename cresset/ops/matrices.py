@@ -12,8 +12,8 @@ from .registry import function
 def det(input):
     """The determinant: another name of `linalg.det`.
 
-    >>> cresset.det(cresset.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    tensor(-2.)
+    >>> cresset.det(cresset.tensor([[1.0, 2.0], [0.0, 3.0]]))
+    tensor(3.)
     """
     return cresset.linalg.det(input)
 
@@ -98,14 +98,9 @@ def cholesky_solve(input, L, upper=False):
     >>> cresset.cholesky_solve(cresset.tensor([[8.0]]), cresset.tensor([[2.0]]))
     tensor([[2.]])
     """
-    for name, matrix in (("b", input), ("u", L)):
-        if matrix.ndim < 2:
-            raise RuntimeError(f"cholesky_solve: {name} should have at least 2 dimensions, but has {matrix.ndim}")
-    if upper:
-        Y = cresset.linalg.solve_triangular(L.mH, input, upper=False)
-        return cresset.linalg.solve_triangular(L, Y, upper=True)
-    Y = cresset.linalg.solve_triangular(L, input, upper=False)
-    return cresset.linalg.solve_triangular(L.mH, Y, upper=True)
+    from cresset.linalg.triangular import cholesky_solve as solve
+
+    return solve(input, L, upper)
 
 
 @function(method=True, out=True)
@@ -115,11 +110,9 @@ def cholesky_inverse(input, upper=False):
     >>> cresset.cholesky_inverse(cresset.tensor([[2.0]]))
     tensor([[0.2500]])
     """
-    if input.ndim < 2 or input.size(-1) != input.size(-2):
-        raise RuntimeError(
-            f"cholesky_inverse: A must be batches of square matrices, but the shape is {tuple(input.shape)}"
-        )
-    return cholesky_solve(cresset.eye(input.size(-1), dtype=input.dtype), input, upper)
+    from cresset.linalg.triangular import cholesky_solve as solve
+
+    return solve(cresset.eye(input.shape[-1] if input.ndim else 0, dtype=input.dtype), input, upper, "cholesky_inverse")
 
 
 @function(method=True, out=True)

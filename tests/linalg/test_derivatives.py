@@ -1,0 +1,131 @@
+"""Each differentiable function of linalg agrees with finite differences, once and twice, for real and complex matrices."""
+
+import pytest
+
+import cresset
+from cresset.autograd import gradcheck, gradgradcheck
+
+linalg = cresset.linalg
+
+
+def matrix(*shape, dtype=cresset.float64):
+    cresset.manual_seed(sum(shape))
+    return cresset.randn(*shape, dtype=dtype).requires_grad_()
+
+
+def spread(n, dtype):
+    """A square matrix whose eigenvalues and singular values lie well apart."""
+    return (
+        matrix(n, n, dtype=dtype).detach() / 4 + cresset.diag(cresset.arange(1.0, n + 1).to(dtype))
+    ).requires_grad_()
+
+
+def hermitian(A):
+    return A + A.mH
+
+
+def positive(A):
+    return A @ A.mH + cresset.eye(A.size(-1), dtype=A.dtype)
+
+
+# name -> (function of the inputs, shapes of the inputs; "spread" is a matrix with values well apart)
+CASES = {
+    "inv": (linalg.inv, ["spread"]),
+    "inv of a batch": (linalg.inv, [(2, 3, 3)]),
+    "solve": (linalg.solve, ["spread", (3, 2)]),
+    "solve with a vector": (linalg.solve, ["spread", (3,)]),
+    "solve on the right": (lambda A, B: linalg.solve(A, B, left=False), ["spread", (2, 3)]),
+    "solve with a broadcast matrix": (linalg.solve, ["spread", (2, 3, 2)]),
+    "solve_triangular": (lambda A, B: linalg.solve_triangular(A, B, upper=True), ["spread", (3, 2)]),
+    "solve_triangular on the right": (
+        lambda A, B: linalg.solve_triangular(A, B, upper=False, left=False, unitriangular=True),
+        ["spread", (2, 3)],
+    ),
+    "det": (linalg.det, ["spread"]),
+    "slogdet": (lambda A: linalg.slogdet(A).logabsdet, ["spread"]),
+    "logdet": (lambda A: cresset.logdet(positive(A)), ["spread"]),
+    "cholesky": (lambda A: linalg.cholesky(positive(A)), ["spread"]),
+    "cholesky, upper": (lambda A: linalg.cholesky(positive(A), upper=True), ["spread"]),
+    "cholesky_inverse": (lambda A: cresset.cholesky_inverse(linalg.cholesky(positive(A))), ["spread"]),
+    "cholesky_solve": (lambda A, B: cresset.cholesky_solve(B, linalg.cholesky(positive(A))), ["spread", (3, 2)]),
+    "lu, square": (lambda A: linalg.lu(A)[1:], ["spread"]),
+    "lu, wide": (lambda A: linalg.lu(A)[1:], [(2, 4)]),
+    "lu, tall": (lambda A: linalg.lu(A)[1:], [(4, 2)]),
+    "lu_solve": (lambda A, B: linalg.lu_solve(*linalg.lu_factor(A), B), ["spread", (3, 2)]),
+    "lu_solve, adjoint on the right": (
+        lambda A, B: linalg.lu_solve(*linalg.lu_factor(A), B, left=False, adjoint=True),
+        ["spread", (2, 3)],
+    ),
+    "qr, square": (lambda A: linalg.qr(A), ["spread"]),
+    "qr, wide": (lambda A: linalg.qr(A), [(2, 4)]),
+    "qr, tall": (lambda A: linalg.qr(A), [(4, 2)]),
+    "svdvals": (linalg.svdvals, [(3, 2)]),
+    "svd, tall": (lambda A: [part.abs() for part in linalg.svd(A, full_matrices=False)], [(4, 2)]),
+    "svd, wide": (lambda A: [part.abs() for part in linalg.svd(A, full_matrices=False)], [(2, 4)]),
+    "svd, square": (lambda A: [part.abs() for part in linalg.svd(A)], ["spread"]),
+    "eigh": (lambda A: [part.abs() for part in linalg.eigh(hermitian(A))], ["spread"]),
+    "eigvalsh": (lambda A: linalg.eigvalsh(hermitian(A)), ["spread"]),
+    "eig": (lambda A: [part.abs() for part in linalg.eig(A)], ["spread"]),
+    "pinv, tall": (linalg.pinv, [(4, 2)]),
+    "pinv, wide": (linalg.pinv, [(2, 4)]),
+    "lstsq, tall": (lambda A, B: linalg.lstsq(A, B, driver="gelsd")[:2], [(4, 2), (4, 3)]),
+    "lstsq, wide": (lambda A, B: linalg.lstsq(A, B).solution, [(2, 4), (2, 3)]),
+    "householder_product": (lambda A: linalg.householder_product(A, A[0, :2] / 3), [(4, 3)]),
+    "ormqr": (lambda A, C: cresset.ormqr(A, A[0, :2] / 3, C, left=False, transpose=True), [(4, 3), (2, 4)]),
+    "matrix_exp": (linalg.matrix_exp, ["spread"]),
+    "matrix_power": (lambda A: linalg.matrix_power(A, -3), ["spread"]),
+    "matrix_norm nuc": (lambda A: linalg.matrix_norm(A, "nuc"), ["spread"]),
+    "matrix_norm -2": (lambda A: linalg.matrix_norm(A, -2), ["spread"]),
+    "cond": (linalg.cond, ["spread"]),
+    "vander": (lambda x: linalg.vander(x, N=4), [(3,)]),
+    "multi_dot": (lambda *chain: linalg.multi_dot(chain), [(2, 3), (3, 1), (1, 4)]),
+    "cross": (linalg.cross, [(2, 3), (1, 3)]),
+    "vecdot": (linalg.vecdot, [(2, 3), (3,)]),
+}
+
+
+@pytest.mark.parametrize("dtype", [cresset.float64, cresset.complex128], ids=["real", "complex"])
+@pytest.mark.parametrize("name", CASES)
+def test_derivative_agrees_with_finite_differences(name, dtype):
+    function, shapes = CASES[name]
+    inputs = tuple(spread(3, dtype) if shape == "spread" else matrix(*shape, dtype=dtype) for shape in shapes)
+
+    def outputs(*inputs):
+        result = function(*inputs)
+        return tuple(result) if isinstance(result, (tuple, list)) else result
+
+    assert gradcheck(outputs, inputs)
+    assert gradgradcheck(outputs, inputs)
+
+
+def test_det_of_a_singular_matrix_has_the_cofactors_for_its_gradient():
+    A = cresset.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=cresset.float64, requires_grad=True)
+    linalg.det(A).backward()
+    assert cresset.allclose(A.grad, cresset.tensor([[4.0, -2.0], [-2.0, 1.0]], dtype=cresset.float64))
+
+
+def test_det_of_a_singular_matrix_can_be_differentiated_twice():
+    # det = ad - bc: the derivative of the gradient (d, -c, -b, a) along d is (1, 0, 0, 0).
+    A = cresset.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=cresset.float64, requires_grad=True)
+    (first,) = cresset.autograd.grad(linalg.det(A), A, create_graph=True)
+    (second,) = cresset.autograd.grad(first[0, 0], A)
+    assert cresset.allclose(second, cresset.tensor([[0.0, 0.0], [0.0, 1.0]], dtype=cresset.float64))
+
+
+def test_the_unread_triangle_has_no_gradient_in_solve_triangular():
+    A = matrix(3, 3)
+    linalg.solve_triangular(A, cresset.ones(3, 1, dtype=cresset.float64), upper=True).sum().backward()
+    assert A.grad.tril(-1).abs().max() == 0
+
+
+@pytest.mark.parametrize(
+    "function, phrase",
+    [
+        (lambda A: linalg.qr(A, mode="complete"), "not differentiable when mode='complete'"),
+        (lambda A: linalg.qr(A, mode="r"), "depends on Q"),
+    ],
+)
+def test_qr_says_which_modes_have_no_derivative(function, phrase):
+    A = matrix(3, 2)
+    with pytest.raises(RuntimeError, match=phrase):
+        function(A)[1].sum().backward()
