@@ -4,6 +4,9 @@ from .. import _native
 
 _CASTS = {"int": int, "bool": bool}
 
+operators = _native.operators()  # those of the package
+own = {}  # the pointwise operators that the program has defined itself, by the key that their native form knows
+
 
 def backward(name, grad, inputs, output, attributes, needs):
     """The gradients of the pointwise operator `name`, as ordinary (and so differentiable) operations.
@@ -19,8 +22,8 @@ def definition(name):
     """The formula of a pointwise operator, ready to be called with tensors; None for another operator."""
     from .pointwise import definitions, set_tensor_operator
 
-    set_tensor_operator(_native.operators().__getitem__)
-    return definitions.get(name)
+    set_tensor_operator(operators.__getitem__)
+    return definitions.get(name) or own.get(name)
 
 
 _native.set_pointwise_derivative(backward)

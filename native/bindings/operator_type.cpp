@@ -196,6 +196,12 @@ PyObject* operator_signatures(PyObject* self, void*) {
   }
   return list;
 }
+// Whether some form takes out=: bindings/arguments.cpp decides by the same facts.
+PyObject* operator_takes_out(PyObject* self, void*) {
+  for (const Overload& o : *self_of(self)->overloads)
+    if (o.op->signature.index_of("out") < 0 && !o.op->inplace && !o.op->mutates && !o.op->view && !o.op->signature.results_are_list && !o.op->signature.results.empty()) Py_RETURN_TRUE;
+  Py_RETURN_FALSE;
+}
 PyObject* operator_reduce(PyObject* self, PyObject*) { return Py_NewRef(self_of(self)->name); }
 
 // operator.derivative(function, overload=""): see bindings/derivative.h.
@@ -219,6 +225,7 @@ PyObject* operator_derivative(PyObject* self, PyObject* args, PyObject* kwargs) 
 
 PyGetSetDef getset[] = {{"__name__", operator_name, nullptr, nullptr, nullptr}, {"__qualname__", operator_name, nullptr, nullptr, nullptr}, {"__module__", operator_module, nullptr, nullptr, nullptr},
                         {"__doc__", operator_doc, operator_set_doc, nullptr, nullptr}, {"signatures", operator_signatures, nullptr, "the signatures as text", nullptr},
+                        {"takes_out", operator_takes_out, nullptr, "whether out= can be given", nullptr},
                         {"__dict__", PyObject_GenericGetDict, nullptr, nullptr, nullptr}, {}};
 PyMethodDef methods[] = {{"derivative", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_derivative)), METH_VARARGS | METH_KEYWORDS, "Declare the derivative; used as a decorator."},
                          {"__reduce__", operator_reduce, METH_NOARGS, nullptr}, {}};
@@ -245,14 +252,68 @@ void operator_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-void add_overload(const Operator& op) {
-  PyObject*& object = objects()[op.name()];
-  if (!object) object = new_operator(op.name().c_str());
+void add_overload(const Operator& op, PyObject* object) {
   self_of(object)->overloads->push_back({&op, op.signature.index_of("requires_grad"), make_result_type(op)});
   if (!op.doc.empty() && self_of(object)->doc == Py_None) {
     Py_DECREF(Py_None);
     self_of(object)->doc = PyUnicode_FromString(op.doc.c_str());
   }
+}
+
+void add_overload(const Operator& op) {
+  PyObject*& object = objects()[op.name()];
+  if (!object) object = new_operator(op.name().c_str());
+  add_overload(op, object);
+}
+
+// ---- operators that are defined while the program runs
+
+// Reads n numbers of a Python sequence.
+template <class T>
+void read_numbers(PyObject* sequence, Py_ssize_t n, T* to) {
+  Ref fast(require(PySequence_Fast(sequence, "add_pointwise: expected a sequence")));
+  check_value(PySequence_Fast_GET_SIZE(fast.get()) == n, "add_pointwise: expected ", n, " numbers, got ", PySequence_Fast_GET_SIZE(fast.get()));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    const double v = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(fast.get(), i));
+    if (v == -1 && PyErr_Occurred()) raise_python();
+    to[i] = static_cast<T>(v);
+  }
+}
+
+// add_pointwise(key, signature, doc, inputs, scalar_count, promotion, inplace, differentiable, uses, has_gradient, missing, loops) ->
+// (operator, its in-place form or None). `loops` is the address of a PointwiseLoops, which must live as long as the process.
+// The operator is not listed among those of the package. `key` is what the formula's derivative on tensors is asked for.
+PyObject* add_pointwise(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    const char *key, *signature, *doc, *inputs;
+    int scalars, promotion, inplace, differentiable;
+    PyObject *uses, *has_gradient, *missing;
+    unsigned long long loops;
+    if (!PyArg_ParseTuple(args, "ssssiippOOOK:add_pointwise", &key, &signature, &doc, &inputs, &scalars, &promotion, &inplace, &differentiable, &uses, &has_gradient, &missing, &loops)) raise_python();
+    const std::string_view letters(inputs);
+    check_value(!letters.empty() && letters.size() <= kMaxPointwiseInputs && scalars >= 0 && scalars <= kMaxPointwiseInputs, key, ": expected 1 to ", kMaxPointwiseInputs, " inputs and at most as many attributes, got ",
+                letters.size(), " and ", scalars);
+    check_value(promotion >= 0 && promotion <= static_cast<int>(Promotion::to_real) && loops != 0, key, ": no such promotion, or no loops");
+    const auto keep = [](std::string_view text) { return (new std::string(text))->c_str(); };  // operators live as long as the process
+    auto* def = new PointwiseDefinition{};
+    def->name = keep(key), def->signature = keep(signature), def->doc = keep(doc), def->inputs = keep(letters);
+    def->input_count = static_cast<uint8_t>(letters.size());
+    def->scalar_count = static_cast<uint8_t>(scalars);
+    def->promotion = static_cast<Promotion>(promotion);
+    def->inplace = inplace, def->method = true, def->differentiable = differentiable;
+    read_numbers(uses, def->input_count, def->uses);
+    read_numbers(has_gradient, def->input_count, def->has_gradient);
+    read_numbers(missing, scalars, def->missing);
+    const Operator& op = Registry::instance().add_pointwise(*def, *reinterpret_cast<const PointwiseLoops*>(loops));
+    check_value(op.signature.parameters.size() == letters.size() + static_cast<size_t>(scalars), key, ": the signature does not fit: ", signature);
+    Ref object(new_operator(op.name().c_str())), in_place(Py_NewRef(Py_None));
+    add_overload(op, object.get());
+    if (inplace) {
+      in_place = Ref(new_operator((op.name() + "_").c_str()));
+      add_overload(*Registry::instance().find(op.name() + "_"), in_place.get());
+    }
+    return Py_BuildValue("OO", object.get(), in_place.get());
+  });
 }
 
 // ---- module functions
@@ -282,6 +343,7 @@ PyObject* pop_function_mode(PyObject*, PyObject*) {
   has_function_mode = !function_modes.empty();
   return mode;
 }
+PyObject* function_mode_depth(PyObject*, PyObject*) { return PyLong_FromSize_t(function_modes.size()); }
 PyObject* set_torch_function_enabled(PyObject*, PyObject* on) {
   const bool before = torch_function_enabled;
   torch_function_enabled = PyObject_IsTrue(on) == 1;
@@ -296,6 +358,7 @@ PyObject* make_subclass(PyObject*, PyObject* args) {
     PyObject *type, *data;
     int requires_grad = 0;
     if (!PyArg_ParseTuple(args, "OO|p", &type, &data, &requires_grad)) raise_python();
+    check_type(PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), tensor_type), "as_subclass: expected a subclass of Tensor, got ", Py_TYPE(type)->tp_name);
     check_type(is_tensor(data), "_make_subclass: the second argument must be a Tensor, not ", Py_TYPE(data)->tp_name);
     Tensor d = detach(unwrap(data));
     PyObject* o = wrap_as(d, reinterpret_cast<PyTypeObject*>(type));
@@ -304,9 +367,11 @@ PyObject* make_subclass(PyObject*, PyObject* args) {
   });
 }
 PyMethodDef functions[] = {{"operators", get_operators, METH_NOARGS, "All operators by name."},
+                           {"add_pointwise", add_pointwise, METH_VARARGS, "Make an operator of compiled loops: (operator, its in-place form or None)."},
                            {"operator_forms", operator_forms, METH_O, "Whether an operator is a function and a method."},
                            {"push_function_mode", push_function_mode, METH_O, nullptr},
                            {"pop_function_mode", pop_function_mode, METH_NOARGS, nullptr},
+                           {"function_mode_depth", function_mode_depth, METH_NOARGS, "How many function modes are active."},
                            {"set_torch_function_enabled", set_torch_function_enabled, METH_O, "Returns what it was."},
                            {"set_parameter_type", set_parameter_type, METH_O, nullptr},
                            {"make_subclass", make_subclass, METH_VARARGS, "A tensor of a subclass that shares memory with another."},

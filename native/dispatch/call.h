@@ -64,7 +64,8 @@ struct ResultType {
   Dtype result() const;
 };
 
-ScalarAttribute attribute(const Value& v);  // None gives nan
+// The scalar attributes of a pointwise call, as its loop reads them when the inputs are promoted to `dtype`.
+void read_attributes(const Call& c, Dtype dtype, ScalarAttribute* to);
 Scalar missing_bound(char letter);          // for a missing input of kind 'l' or 'h'
 Compute compute_of(Dtype d);
 Dtype dtype_of_compute(Compute c);

@@ -88,7 +88,7 @@ Operator& Registry::add_pointwise(const PointwiseDefinition& definition, const P
   op.differentiable = definition.differentiable;
   op.is_method = definition.method;
   op.doc = definition.doc;
-  op.node_name = default_node_name(op.signature.name);
+  op.node_name = definition.node_name ? definition.node_name : default_node_name(op.signature.name);
   index()[key(op.signature.name, op.signature.overload)] = &op;
   if (definition.inplace) add_inplace_form(op);
   return op;

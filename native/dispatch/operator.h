@@ -81,6 +81,7 @@ class Operator {
   std::string doc;
   std::unique_ptr<Derivative> derivative;
   const Operator* functional = nullptr;  // for an in-place form: the operator it writes in place
+  const Operator* (*instead)(const Call&) = nullptr;  // an operator of the leading arguments that does this call better: pow(x, 2) is square(x)
 
   const std::string& name() const { return signature.name; }
 };

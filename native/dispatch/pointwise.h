@@ -25,7 +25,7 @@ enum class Promotion : uint8_t {
   same,      // the promoted dtype of the inputs
   to_float,  // integers and bool become the default floating dtype
   to_bool,   // computes in the promoted dtype, gives bool
-  to_real,   // like same; a complex input gives its real dtype (abs, real, imag, angle)
+  to_real,   // like same; a complex input gives its real dtype (abs, real, imag, angle); integers without a loop become the default dtype
 };
 
 inline constexpr int kMaxPointwiseInputs = 4;
@@ -40,15 +40,18 @@ struct PointwiseDefinition {
   const char* name;       // "sigmoid"
   const char* signature;  // "sigmoid(Tensor input) -> Tensor"
   const char* doc;
-  const char* inputs;     // one letter an input: 'T' takes the compute type, 'b' is bool whatever the others are, 'l' and 'h' are like 'T' but
-                          // may be missing, which stands for the lowest or highest value
+  const char* inputs;     // one letter an input: 'T' takes the compute type, 'b' is bool whatever the others are; the others are like 'T', but 'l'
+                          // and 'h' may be missing, which stands for the lowest or highest value, 'd' is a divisor, which must not be zero when
+                          // the computation is in integers, and 'n' is a number: if all inputs are bool, they count as int64
   uint8_t input_count, scalar_count;  // scalar attributes follow the inputs in the signature
   Promotion promotion;
   bool inplace, method;   // has the forms name_ and Tensor.name
   bool differentiable;
   uint8_t uses[kMaxPointwiseInputs];               // bit i: backward of this input reads input i; kUsesOutput: the output
   bool has_gradient[kMaxPointwiseInputs];
-  double scalar_defaults[kMaxPointwiseInputs];     // only documentation; the signature carries the defaults too
+  double missing[kMaxPointwiseInputs];             // what an attribute that is None stands for: nan, or an infinity for the largest number of
+                                                   // that sign in the input's dtype
+  const char* node_name;  // what autograd calls it; null: made from the name (SigmoidBackward0)
 };
 
 // Generated: the definitions, and for each instruction-set level the loops in the same order.

@@ -543,7 +543,7 @@ def test_functions_that_only_compiled_code_has(compiled, name, args, expected):
 def test_the_page_on_adding_an_operation_shows_one_that_works():
     page = (ROOT / "docs" / "adding_an_op.md").read_text(encoding="utf-8")
     code, printed = (page.split(f"```{language}\n")[1].split("```")[0] for language in ("python", "cpp"))
-    names = {"pointwise": pointwise.pointwise, "sqrt": pointwise.definitions["sqrt"], "__name__": "formulas.activation"}
+    names = {"pointwise": pointwise.pointwise, "sqrt": pointwise.definitions["sqrt"], "__name__": "cresset.ops.pointwise.activation"}
     try:
         exec(code, names)
         operator = names["squareplus"]

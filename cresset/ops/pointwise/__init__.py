@@ -12,6 +12,13 @@ FAMILIES = (comparison, logic, selection, rounding, arithmetic, exponential, tri
 __all__ = ["FAMILIES", "Expression", "Pointwise", "definitions", "family_operators", "pointwise", "set_tensor_operator"]
 
 
+def __getattr__(name):
+    """The operators by name, for formulas elsewhere: `from cresset.ops.pointwise import exp, pointwise, where`."""
+    if name in definitions:
+        return definitions[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def family_operators(family):
     """The operators that a family file defines, in its order."""
     name = family.__name__.rpartition(".")[2]

@@ -4,7 +4,7 @@ import math
 
 from . import primitives as p
 from .comparison import isfinite
-from .definition import Optional, conj, is_real, pointwise
+from .definition import Divisor, Highest, Lowest, Number, conj, is_real, pointwise
 from .expression import is_integral
 from .rounding import trunc
 from .selection import where
@@ -55,7 +55,7 @@ def _(grad, x, y):
 
 
 @pointwise(types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -4), (7.0, -2.0, -4.0)])
-def div_floor(x, y):
+def div_floor(x, y: Divisor):
     """x / y rounded down, such that x = y * div_floor(x, y) + remainder(x, y)."""
     rest = p.fmod(x, y)
     whole = (x - rest) / y
@@ -74,7 +74,7 @@ def _(x, y):
 
 
 @pointwise(types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -3)])
-def div_trunc(x, y):
+def div_trunc(x, y: Divisor):
     """x / y rounded towards zero."""
     return p.trunc(x / y)
 
@@ -89,7 +89,7 @@ for _division in (div_floor, div_trunc):
 
 
 @pointwise(types="real", examples=[(7.0, 3.0, 1.0), (-7, 3, 2), (7.0, -3.0, -2.0)])
-def remainder(x, y):
+def remainder(x, y: Divisor):
     """What div_floor leaves over: a value with the sign of y, as Python's %."""
     rest = p.fmod(x, y)
     return where((rest != 0) & ((y < 0) != (rest < 0)), rest + y, rest)
@@ -109,7 +109,7 @@ def _(x, y):
 
 
 @pointwise(types="real", examples=[(7.0, 3.0, 1.0), (-7, 3, -1), (7.0, -3.0, 1.0)])
-def fmod(x, y):
+def fmod(x, y: Divisor):
     """What div_trunc leaves over: a value with the sign of x, as C's %."""
     return p.fmod(x, y)
 
@@ -146,8 +146,8 @@ def _(output):
     return -output * output
 
 
-@pointwise(types="number", examples=[(3.0, 9.0), (-2, 4)])
-def square(x):
+@pointwise(types="number", node="PowBackward0", examples=[(3.0, 9.0), (-2, 4)])
+def square(x: Number):
     """x * x."""
     return x * x
 
@@ -281,11 +281,8 @@ def lcm(x, y):
     return p.absolute(p.quotient(x, p.gcd(x, y)) * y)
 
 
-LARGEST = {"f32": 3.4028234663852886e38, "f64": 1.7976931348623157e308}
-
-
 @pointwise(types="any", examples=[(float("nan"), 0.0), (float("inf"), 0.0, 5.0, 5.0), (1.5, 1.5)])
-def nan_to_num(x, nan: float = 0.0, posinf: Optional = None, neginf: Optional = None):
+def nan_to_num(x, nan: float = 0.0, posinf: Highest = None, neginf: Lowest = None):
     """x with nan and infinities replaced; without a replacement an infinity becomes the largest number of its sign."""
     return x if is_integral(x.type) else _finite(x, nan, posinf, neginf)
 
@@ -303,10 +300,7 @@ def _(x):
 
 
 def _finite(x, nan, posinf, neginf):
-    largest = LARGEST[x.type]
-    high = where(p.is_nan(posinf), largest, posinf)
-    low = where(p.is_nan(neginf), -largest, neginf)
-    return where(p.is_nan(x), nan, where(x == p.INF, high, where(x == -p.INF, low, x)))
+    return where(p.is_nan(x), nan, where(x == p.INF, posinf, where(x == -p.INF, neginf, x)))
 
 
 @pointwise(examples=[(180.0, math.pi)])

@@ -11,14 +11,18 @@
 
 Parameters. Without a default: a tensor input (`x` and `y` are what callers know as `input` and `other`); annotated
 `bool`: a bool input; annotated `Lowest` or `Highest`: an input that may be None and then is the least or greatest value
-of the type. With a default, or annotated `int`, `float`, `Scalar`, `Optional` or `Flag`: a scalar attribute. It has
-the type of the computation; but `int` and `Flag` ones are i64 and b8 always, `float` and `Optional` ones are real.
+of the type; `Divisor`: one that must not be 0 among whole numbers; `Number`: one that counts bool as a whole number.
+With a default, or annotated `int`, `float`, `Scalar`, `Optional` or `Flag`: a scalar attribute. It has the type of the
+computation; but `int` and `Flag` ones are i64 and b8 always, `float` and `Optional` ones are real, and so are those
+annotated `Lowest` or `Highest`, where None stands for the least or greatest finite number of the input's dtype.
 Derivatives ask for what they use by name: any input or attribute, `output` for the result, and in `.gradient` also
 `grad`. What a derivative does not read is not kept for backward.
 """
 
 import inspect
 import math
+import struct
+import sys
 
 from .expression import REAL_OF, TYPES, Expression, cast, is_complex, is_integral, leaves, promote, scale, variable
 from .primitives import conjugate, convert, evaluate
@@ -29,8 +33,6 @@ TYPE_GROUPS = {
     "number": ("i64", "u64", "f32", "f64", "c64", "c128"),
     "any": TYPES,
 }  # fmt: skip
-
-PUBLIC_NAMES = {"x": "input", "y": "other"}
 
 definitions = {}  # name -> Pointwise, in the order of definition
 
@@ -44,11 +46,19 @@ class Flag:
 
 
 class Lowest:
-    """Annotation: a tensor input that may be missing, and is then the lowest value."""
+    """Annotation: a tensor input or attribute that may be missing, and is then the lowest value."""
 
 
 class Highest:
-    """Annotation: a tensor input that may be missing, and is then the highest value."""
+    """Annotation: a tensor input or attribute that may be missing, and is then the highest value."""
+
+
+class Divisor:
+    """Annotation: a tensor input that must not be zero where whole numbers are computed."""
+
+
+class Number:
+    """Annotation: a tensor input that is a number: bool counts as int64."""
 
 
 class Optional:
@@ -70,6 +80,8 @@ class Missing:
 
 
 MISSING = Missing()
+
+KINDS = {bool: "b", Lowest: "l", Highest: "h", Divisor: "d", Number: "n"}  # the letters of PointwiseDefinition.inputs
 
 _tensor_operator = None
 
@@ -113,8 +125,10 @@ class Attribute:
             parameter.default,
             parameter.kind is parameter.KEYWORD_ONLY,
         )
-        kinds = {int: "int", float: "float", Flag: "bool", Optional: "float?"}
+        kinds = {int: "int", float: "float", Flag: "bool", Optional: "float?", Lowest: "float?", Highest: "float?"}
         self.kind = kinds.get(parameter.annotation, "Scalar")
+        # What None stands for: an infinity means the largest finite number of the dtype.
+        self.missing = {Lowest: -math.inf, Highest: math.inf}.get(parameter.annotation, math.nan)
 
     def type_in(self, compute):
         if self.kind in ("int", "bool"):
@@ -124,6 +138,10 @@ class Attribute:
         return "f64" if is_integral(compute) else REAL_OF.get(compute, compute)
 
     @property
+    def missing_number(self):
+        return math.copysign(sys.float_info.max, self.missing) if math.isinf(self.missing) else self.missing
+
+    @property
     def required(self):
         return self.default is inspect.Parameter.empty
 
@@ -131,13 +149,15 @@ class Attribute:
 class Pointwise:
     """An elementwise operator given by a formula. Call it with expressions, numbers or tensors."""
 
-    def __init__(self, formula, types, result, method, inplace, examples):
+    _public_names = {"x": "input", "y": "other"}
+
+    def __init__(self, formula, types, result, method, inplace, examples, node):
         self.name = formula.__name__
         self.family = formula.__module__.rpartition(".")[2]
-        self.doc = inspect.cleandoc(formula.__doc__)
+        self.doc = inspect.cleandoc(formula.__doc__ or "")
         self.types = parse_types(types)
         self.result = result or ("same" if any(map(is_integral, self.types)) else "float")
-        self.method, self.examples = method, examples
+        self.method, self.examples, self.node = method, examples, node
         self.inplace = method if inplace is None else inplace
         self.inputs, self.attributes, self.kinds = [], [], ""
         for parameter in inspect.signature(formula).parameters.values():
@@ -145,9 +165,12 @@ class Pointwise:
                 self.attributes.append(Attribute(parameter))
             else:
                 self.inputs.append(parameter.name)
-                self.kinds += {bool: "b", Lowest: "l", Highest: "h"}.get(parameter.annotation, "T")
+                self.kinds += KINDS.get(parameter.annotation, "T")
         self._formulas = dict.fromkeys(self.types, formula)
         self._gradient = None
+        self._enter()
+
+    def _enter(self):
         definitions[self.name] = self
 
     def __repr__(self):
@@ -240,8 +263,8 @@ class Pointwise:
         `inputs` and `output` that were not kept are None; a gradient that would need them comes back as None too.
         """
         values = dict(zip(self.inputs, (MISSING if value is None else value for value in inputs), strict=True))
-        attributes = (math.nan if value is None else value for value in attributes)
-        values.update(zip((attribute.name for attribute in self.attributes), attributes, strict=False))
+        for attribute, value in zip(self.attributes, attributes, strict=False):
+            values[attribute.name] = attribute.missing_number if value is None else value
         values["output"] = MISSING if output is None else output
         gradients = self._gradient(grad, values)
         if not isinstance(grad, (Expression, int, float, complex)):
@@ -295,6 +318,9 @@ class Pointwise:
                     names.update(leaves(gradient) & {*self.inputs, "output"})
         return [[name for name in (*self.inputs, "output") if name in names] for names in used]
 
+    def missing_attributes(self):
+        return [attribute.missing for attribute in self.attributes]
+
     def has_gradient(self):
         if not self.backward_types:
             return [False] * len(self.inputs)
@@ -304,7 +330,7 @@ class Pointwise:
     def signature(self):
         """As callers see it: "add(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor"."""
         parts = [
-            f"Tensor{'? ' if kind in 'lh' else ' '}{PUBLIC_NAMES.get(name, name)}{'=None' if kind in 'lh' else ''}"
+            f"Tensor{'? ' if kind in 'lh' else ' '}{self._public_names.get(name, name)}{'=None' if kind in 'lh' else ''}"
             for name, kind in zip(self.inputs, self.kinds, strict=True)
         ]
         for attribute in self.attributes:
@@ -314,6 +340,24 @@ class Pointwise:
             parts.append(f"{attribute.kind} {attribute.name}{default}")
         return f"{self.name}({', '.join(parts)}) -> Tensor"
 
+    @property
+    def documentation(self):
+        """The formula's docstring, with what callers know the inputs as and an example that can be run."""
+        parts = [self.doc]
+        renamed = [f"{name} is `{self._public_names[name]}`" for name in self.inputs if name in self._public_names]
+        if renamed:
+            parts.append(f"Here {' and '.join(renamed)}.")
+        for *args, expected in self.examples:
+            if all(v is None or _is_short(v) for v in (*args, expected)):
+                inputs = [f"cresset.tensor({v})" for v in args[: len(self.inputs)]]
+                inputs += [
+                    f"{attribute.name}={v}" if attribute.keyword_only else repr(v)
+                    for attribute, v in zip(self.attributes, args[len(self.inputs) :], strict=False)
+                ]
+                parts.append(f">>> cresset.{self.name}({', '.join(inputs)}).item()\n{expected}")
+                break
+        return "\n\n".join(parts)
+
     def _bind(self, args, attributes):
         names = self.inputs + [attribute.name for attribute in self.attributes]
         values = {attribute.name: attribute.default for attribute in self.attributes}
@@ -322,24 +366,40 @@ class Pointwise:
         missing = dict(
             zip(self.inputs, ({"l": -math.inf, "h": math.inf}.get(kind) for kind in self.kinds), strict=True)
         )
-        return {name: missing.get(name, math.nan) if values.get(name) is None else values[name] for name in names}
+        missing.update((attribute.name, attribute.missing_number) for attribute in self.attributes)
+        return {name: missing[name] if values.get(name) is None else values[name] for name in names}
 
 
-def pointwise(formula=None, /, *, types="float", result=None, method=True, inplace=None, examples=()):
+def pointwise(formula=None, /, *, types="float", result=None, method=None, inplace=None, examples=(), node=None):
     """Make an elementwise operator of a formula.
+
+    In this package, the build compiles it. Anywhere else, it is compiled when it is first called with tensors.
 
     Args:
         types: the kinds of number it is defined on, of bool, integer, float, complex, real, number, any.
         result: "same" dtype as the promoted inputs, "float" (integers become the default dtype), "bool", or "real"
             (complex gives its real dtype). By default "same" if there is an integer formula, else "float".
-        method, inplace: has the forms Tensor.name and Tensor.name_ (in place: as method unless said).
+        method, inplace: has the forms Tensor.name and Tensor.name_ (in place: as method unless said). In this package
+            there is a method unless said; elsewhere only if said, and the form in place is `name.in_place` as well.
         examples: tuples of arguments with the expected result last: documentation and test.
+        node: what autograd calls it, if not after the operator's name.
     """
 
     def define(formula):
-        return Pointwise(formula, types, result, method, inplace, examples)
+        if formula.__module__.startswith(__package__ + "."):
+            return Pointwise(formula, types, result, method is not False, inplace, examples, node)
+        from ..compiling import OwnPointwise
+
+        return OwnPointwise(formula, types, result, bool(method), inplace, examples, node)
 
     return define if formula is None else define(formula)
+
+
+def _is_short(value):
+    """Whether single precision has exactly this number."""
+    if isinstance(value, complex):
+        return _is_short(value.real) and _is_short(value.imag)
+    return math.isfinite(value) and struct.unpack("f", struct.pack("f", value))[0] == value
 
 
 def _as_tuple(value):

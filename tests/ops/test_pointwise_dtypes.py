@@ -1,0 +1,109 @@
+"""What single pointwise operators do with whole numbers, bool and the half types."""
+
+import pytest
+
+import cresset
+
+DIVISIONS = {
+    "floor_divide": lambda a, b: a // b,
+    "remainder": cresset.remainder,
+    "fmod": cresset.fmod,
+    "div trunc": lambda a, b: cresset.div(a, b, rounding_mode="trunc"),
+    "div floor": lambda a, b: cresset.div(a, b, rounding_mode="floor"),
+}
+
+
+@pytest.mark.parametrize("division", DIVISIONS.values(), ids=DIVISIONS)
+class TestDivisionOfWholeNumbers:
+    @pytest.mark.parametrize("dtype", [cresset.int64, cresset.int32, cresset.uint8, cresset.int8], ids=str)
+    def test_by_zero_is_an_error(self, division, dtype):
+        a = cresset.tensor([3, 4], dtype=dtype)
+        for zero in (
+            0,
+            cresset.tensor(0, dtype=dtype),
+            cresset.tensor([1, 0], dtype=dtype),
+            cresset.tensor([[0], [1]]),
+        ):
+            with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+                division(a, zero)
+
+    def test_by_zero_late_in_a_large_tensor_is_an_error(self, division):
+        b = cresset.ones(100_000, dtype=cresset.int64)
+        assert division(b, b).shape == b.shape
+        b[-1] = 0
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            division(cresset.ones(100_000, dtype=cresset.int64), b)
+
+    def test_of_nothing_by_zero_is_nothing(self, division):
+        assert division(cresset.empty(0, dtype=cresset.int64), 0).tolist() == []
+
+    def test_of_fractions_by_zero_is_not_an_error(self, division):
+        assert not division(cresset.tensor([1.0]), 0).isfinite().any()
+
+    def test_by_other_numbers(self, division):
+        assert division(cresset.tensor([7, 9]), cresset.tensor([7, 3])).tolist() in ([1, 3], [0, 0])
+
+
+@pytest.mark.parametrize("dtype", [cresset.int64, cresset.uint8, cresset.bool], ids=str)
+def test_angles_of_whole_numbers_are_fractions(dtype):
+    result = cresset.angle(cresset.tensor([1, 0], dtype=dtype))
+    assert result.dtype == cresset.float32
+    assert result.tolist() == [0.0, 0.0]
+    assert cresset.angle(cresset.tensor([-1])).item() == pytest.approx(3.1415927)
+
+
+def test_abs_of_bool_is_an_error():
+    with pytest.raises(NotImplementedError):
+        cresset.abs(cresset.tensor([True]))
+
+
+def test_the_square_of_bool_is_a_whole_number():
+    result = cresset.square(cresset.tensor([True, False]))
+    assert result.dtype == cresset.int64
+    assert result.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "largest"),
+    [(cresset.float16, 65504.0), (cresset.bfloat16, 3.3895313892515355e38), (cresset.float32, 3.4028234663852886e38),
+     (cresset.float64, 1.7976931348623157e308)],
+)  # fmt: skip
+def test_infinity_becomes_the_largest_number_of_the_dtype(dtype, largest):
+    x = cresset.tensor([float("inf"), float("-inf"), float("nan"), 1.0], dtype=dtype)
+    assert cresset.nan_to_num(x).tolist() == [largest, -largest, 0.0, 1.0]
+    assert cresset.nan_to_num(x, nan=2.0, posinf=3.0, neginf=-4.0).tolist() == [3.0, -4.0, 2.0, 1.0]
+    assert cresset.nan_to_num(x[::3].reshape(2, 1).expand(2, 2))[0, 1].item() == largest
+
+
+class TestSquares:
+    def test_a_power_of_two_is_a_square(self):
+        x = cresset.tensor([3.0, -1.5], requires_grad=True)
+        for y in (x**2, x**2.0, x.pow(2), cresset.pow(x, 2), cresset.square(x)):
+            assert y.tolist() == [9.0, 2.25]
+            assert type(y.grad_fn).__name__ == "PowBackward0"
+            (slope,) = cresset.autograd.grad(y.sum(), x)
+            assert slope.tolist() == [6.0, -3.0]
+
+    @pytest.mark.parametrize("dtype", [cresset.bool, cresset.uint8, cresset.int32], ids=str)
+    def test_a_whole_exponent_keeps_whole_numbers(self, dtype):
+        x = cresset.tensor([1, 0], dtype=dtype)
+        assert (x**2).dtype == (cresset.int64 if dtype == cresset.bool else dtype)
+        assert (x**2.0).dtype == cresset.float32
+        assert (x**2).tolist() == [1, 0]
+
+    def test_in_place_and_out(self):
+        x = cresset.tensor([3.0])
+        assert x.pow_(2) is x
+        assert x.item() == 9.0
+        x **= 2
+        assert x.item() == 81.0
+        out = cresset.empty(1)
+        assert cresset.pow(cresset.tensor([4.0]), 2, out=out) is out
+        assert out.item() == 16.0
+
+    def test_of_halves_complex_numbers_and_other_exponents(self):
+        assert (cresset.tensor([3.0], dtype=cresset.float16) ** 2).dtype == cresset.float16
+        assert (cresset.tensor([1 + 2j]) ** 2).tolist() == [-3 + 4j]
+        assert (cresset.tensor([3.0]) ** True).tolist() == [3.0]
+        assert (cresset.tensor([2.0]) ** (2 + 0j)).dtype == cresset.complex64
+        assert (2 ** cresset.tensor([2.0])).tolist() == [4.0]
