@@ -2,8 +2,13 @@
 
 import cresset
 
-from .registry import alias, function, functions, methods
+from .registry import alias, function, functions, methods, operator
 
+operator("div_floor", """input / other rounded down: what Python's // gives.
+
+>>> cresset.floor_divide(cresset.tensor([7, -7]), 2)
+tensor([ 3, -4])
+""")
 for _name, _others in {
     "sub": ("subtract",), "mul": ("multiply",), "div": ("divide", "true_divide"), "div_floor": ("floor_divide",), "abs": ("absolute",), "neg": ("negative",),
     "clamp": ("clip",), "ne": ("not_equal",), "lt": ("less",), "le": ("less_equal",), "gt": ("greater",), "ge": ("greater_equal",), "trunc": ("fix",),

@@ -166,7 +166,7 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         padding: zeros on both sides; or 'valid' (none), or 'same' (as many as keep the length).
         groups: the channels are cut into so many groups, which do not see each other.
 
-    >>> conv1d(cresset.arange(5.0).reshape(1, 5), cresset.ones(1, 1, 3))
+    >>> cresset.conv1d(cresset.arange(5.0).reshape(1, 5), cresset.ones(1, 1, 3))
     tensor([[3., 6., 9.]])
     """
     return _convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
@@ -182,7 +182,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         padding: zeros around the image; or 'valid' (none), or 'same' (as many as keep the size).
         groups: the channels are cut into so many groups, which do not see each other.
 
-    >>> conv2d(cresset.ones(1, 3, 3), cresset.ones(1, 1, 3, 3), padding=1)
+    >>> cresset.conv2d(cresset.ones(1, 3, 3), cresset.ones(1, 1, 3, 3), padding=1)
     tensor([[[4., 6., 4.],
              [6., 9., 6.],
              [4., 6., 4.]]])
@@ -194,7 +194,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Slide `weight` over a volume (N, C, D, H, W) or (C, D, H, W) and sum the products: see `conv2d`.
 
-    >>> conv3d(cresset.ones(1, 2, 2, 2), cresset.ones(1, 1, 2, 2, 2))
+    >>> cresset.conv3d(cresset.ones(1, 2, 2, 2), cresset.ones(1, 1, 2, 2, 2))
     tensor([[[[8.]]]])
     """
     return _convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
@@ -209,7 +209,7 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
         padding: how much is cut off on both sides of the result.
         output_padding: how much longer the result is on one side, of the lengths that conv1d maps to the input's.
 
-    >>> conv_transpose1d(cresset.tensor([[1.0, 2.0]]), cresset.ones(1, 1, 2), stride=2)
+    >>> cresset.conv_transpose1d(cresset.tensor([[1.0, 2.0]]), cresset.ones(1, 1, 2), stride=2)
     tensor([[1., 1., 2., 2.]])
     """
     return _convolve_transposed(
@@ -221,7 +221,7 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The transpose of conv2d (the gradient with respect to its input): see `conv_transpose1d`.
 
-    >>> conv_transpose2d(cresset.ones(1, 1, 1), cresset.ones(1, 1, 2, 2))
+    >>> cresset.conv_transpose2d(cresset.ones(1, 1, 1), cresset.ones(1, 1, 2, 2))
     tensor([[[1., 1.],
              [1., 1.]]])
     """
@@ -234,7 +234,7 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The transpose of conv3d (the gradient with respect to its input): see `conv_transpose1d`.
 
-    >>> conv_transpose3d(cresset.ones(1, 1, 1, 1), cresset.ones(1, 1, 1, 1, 2))
+    >>> cresset.conv_transpose3d(cresset.ones(1, 1, 1, 1), cresset.ones(1, 1, 1, 1, 2))
     tensor([[[[1., 1.]]]])
     """
     return _convolve_transposed(
@@ -246,7 +246,7 @@ def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_paddi
 def conv_tbc(input, weight, bias, pad=0):
     """conv1d with time first: (time, batch, channels) and a weight (kernel, channels, out_channels).
 
-    >>> conv_tbc(cresset.ones(3, 1, 2), cresset.ones(3, 2, 1), cresset.zeros(1))
+    >>> cresset.conv_tbc(cresset.ones(3, 1, 2), cresset.ones(3, 2, 1), cresset.zeros(1))
     tensor([[[6.]]])
     """
     result = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)

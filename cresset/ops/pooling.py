@@ -108,7 +108,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
         ceil_mode: a last window may reach over the end further than the padding does.
         return_indices: also give the places of the maxima, for `max_unpool1d`.
 
-    >>> max_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
+    >>> cresset.max_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
     tensor([[3., 5.]])
     """
     result = _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -119,7 +119,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """The maximum over windows of an image (N, C, H, W) or (C, H, W): see `max_pool1d`.
 
-    >>> max_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 2)
+    >>> cresset.max_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 2)
     tensor([[[ 5.,  7.],
              [13., 15.]]])
     """
@@ -131,7 +131,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """The maximum over windows of a volume (N, C, D, H, W) or (C, D, H, W): see `max_pool1d`.
 
-    >>> max_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 2)
+    >>> cresset.max_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 2)
     tensor([[[[7.]]]])
     """
     result = _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -170,7 +170,7 @@ def _avg_pool(rank, input, kernel_size, stride, padding, ceil_mode, count_includ
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     """The mean over windows of a signal (N, C, L) or (C, L): see `avg_pool2d`.
 
-    >>> avg_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
+    >>> cresset.avg_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
     tensor([[2.0000, 3.5000]])
     """
     return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
@@ -188,7 +188,7 @@ def avg_pool2d(
         count_include_pad: padding counts as elements of the window.
         divisor_override: divide by this instead of the number of elements.
 
-    >>> avg_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 2)
+    >>> cresset.avg_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 2)
     tensor([[[ 2.5000,  4.5000],
              [10.5000, 12.5000]]])
     """
@@ -200,7 +200,7 @@ def avg_pool3d(
 ):
     """The mean over windows of a volume (N, C, D, H, W) or (C, D, H, W): see `avg_pool2d`.
 
-    >>> avg_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 2)
+    >>> cresset.avg_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 2)
     tensor([[[[3.5000]]]])
     """
     return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
@@ -261,7 +261,7 @@ def _wanted(who, input, output_size, rank):
 def adaptive_avg_pool1d(input, output_size):
     """The mean over `output_size` windows that cover a signal evenly.
 
-    >>> adaptive_avg_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
+    >>> cresset.adaptive_avg_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
     tensor([[2.0000, 3.5000]])
     """
     return cresset._adaptive_avg_pool1d(input, _wanted("adaptive_avg_pool1d", input, output_size, 1))
@@ -270,7 +270,7 @@ def adaptive_avg_pool1d(input, output_size):
 def adaptive_avg_pool2d(input, output_size):
     """The mean over windows that cover an image evenly, `output_size` of them (one number, or two; None keeps a size).
 
-    >>> adaptive_avg_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 1)
+    >>> cresset.adaptive_avg_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 1)
     tensor([[[7.5000]]])
     """
     return cresset._adaptive_avg_pool2d(input, _wanted("adaptive_avg_pool2d", input, output_size, 2))
@@ -279,7 +279,7 @@ def adaptive_avg_pool2d(input, output_size):
 def adaptive_avg_pool3d(input, output_size):
     """The mean over windows that cover a volume evenly: see `adaptive_avg_pool2d`.
 
-    >>> adaptive_avg_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 1)
+    >>> cresset.adaptive_avg_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 1)
     tensor([[[[3.5000]]]])
     """
     return cresset._adaptive_avg_pool3d(input, _wanted("adaptive_avg_pool3d", input, output_size, 3))
@@ -307,7 +307,7 @@ function(adaptive_max_pool1d_with_indices, name="adaptive_max_pool1d")
 def adaptive_max_pool1d(input, output_size, return_indices=False):
     """The maximum over `output_size` windows that cover a signal evenly.
 
-    >>> adaptive_max_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
+    >>> cresset.adaptive_max_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
     tensor([[3., 5.]])
     """
     result = adaptive_max_pool1d_with_indices(input, output_size)
@@ -317,7 +317,7 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
 def adaptive_max_pool2d(input, output_size, return_indices=False):
     """The maximum over windows that cover an image evenly: see `adaptive_avg_pool2d`.
 
-    >>> adaptive_max_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 1)
+    >>> cresset.adaptive_max_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 1)
     tensor([[[15.]]])
     """
     result = adaptive_max_pool2d_with_indices(input, output_size)
@@ -327,7 +327,7 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
 def adaptive_max_pool3d(input, output_size, return_indices=False):
     """The maximum over windows that cover a volume evenly: see `adaptive_avg_pool2d`.
 
-    >>> adaptive_max_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 1)
+    >>> cresset.adaptive_max_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 1)
     tensor([[[[7.]]]])
     """
     result = adaptive_max_pool3d_with_indices(input, output_size)

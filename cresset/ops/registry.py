@@ -176,4 +176,12 @@ def signature_of(text):
     return inspect.Signature(parameters, return_annotation=returns)
 
 
-_native.Operator.__signature__ = property(lambda self: signature_of(self.signatures[0]))
+def _signature_with_out(operator):
+    signature = signature_of(operator.signatures[0])
+    if not operator.takes_out:
+        return signature
+    out = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Tensor | None")
+    return signature.replace(parameters=[*signature.parameters.values(), out])
+
+
+_native.Operator.__signature__ = property(_signature_with_out)
