@@ -70,9 +70,7 @@ class Sequential(Module):
 
     def __add__(self, other):
         if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
-            )
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         result = Sequential()
         for module in (*self, *other):
             result.append(module)
@@ -286,7 +284,9 @@ class ModuleDict(Module):
 def _pairs(values, who):
     """The pairs of a mapping, or of an iterable of pairs."""
     if not isinstance(values, Iterable):
-        raise TypeError(f"{who}.update should be called with an iterable of key/value pairs, but got {type(values).__name__}")
+        raise TypeError(
+            f"{who}.update should be called with an iterable of key/value pairs, but got {type(values).__name__}"
+        )
     if isinstance(values, (OrderedDict, Mapping, ModuleDict, ParameterDict)):
         return list(values.items())
     pairs = []
@@ -400,7 +400,9 @@ class ParameterDict(Module):
 
     def _name(self, key):
         if not isinstance(key, str):
-            raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}').")
+            raise TypeError(
+                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}')."
+            )
         return key
 
     def __len__(self):

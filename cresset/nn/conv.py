@@ -38,11 +38,17 @@ class _ConvNd(Module):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
             raise ValueError(
-                "padding_mode must be one of {'zeros', 'reflect', 'replicate', 'circular'}, " f"but got padding_mode='{padding_mode}'"
+                "padding_mode must be one of {'zeros', 'reflect', 'replicate', 'circular'}, "
+                f"but got padding_mode='{padding_mode}'"
             )
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size, self.stride, self.padding, self.dilation = kernel_size, stride, padding, dilation
-        self.transposed, self.output_padding, self.groups, self.padding_mode = transposed, output_padding, groups, padding_mode
+        self.transposed, self.output_padding, self.groups, self.padding_mode = (
+            transposed,
+            output_padding,
+            groups,
+            padding_mode,
+        )
         # What `pad` wants, for the padding modes that the convolution itself does not know.
         if isinstance(padding, str):
             self._reversed_padding_repeated_twice = [0, 0] * len(kernel_size)
@@ -202,7 +208,10 @@ class _ConvTransposeNd(_ConvNd):
                 f"(got {len(output_size)})"
             )
         smallest = [
-            (input.size(-n + d) - 1) * self.stride[d] - 2 * self.padding[d] + self.dilation[d] * (self.kernel_size[d] - 1) + 1
+            (input.size(-n + d) - 1) * self.stride[d]
+            - 2 * self.padding[d]
+            + self.dilation[d] * (self.kernel_size[d] - 1)
+            + 1
             for d in range(n)
         ]
         largest = [smallest[d] + self.stride[d] - 1 for d in range(n)]

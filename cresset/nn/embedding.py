@@ -88,7 +88,14 @@ class Embedding(_Table):
 
     @classmethod
     def from_pretrained(
-        cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
+        cls,
+        embeddings,
+        freeze=True,
+        padding_idx=None,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        sparse=False,
     ):
         """An Embedding with the given table, which is not trained unless `freeze` is false."""
         if embeddings.dim() != 2:

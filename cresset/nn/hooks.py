@@ -13,7 +13,11 @@ from ..autograd.hooks import RemovableHandle
 FORWARD_PRE_HOOKS, FORWARD_HOOKS = OrderedDict(), OrderedDict()
 FORWARD_HOOKS_WITH_KWARGS, FORWARD_HOOKS_ALWAYS_CALLED = OrderedDict(), OrderedDict()
 BACKWARD_PRE_HOOKS, BACKWARD_HOOKS = OrderedDict(), OrderedDict()
-BUFFER_REGISTRATION_HOOKS, MODULE_REGISTRATION_HOOKS, PARAMETER_REGISTRATION_HOOKS = OrderedDict(), OrderedDict(), OrderedDict()
+BUFFER_REGISTRATION_HOOKS, MODULE_REGISTRATION_HOOKS, PARAMETER_REGISTRATION_HOOKS = (
+    OrderedDict(),
+    OrderedDict(),
+    OrderedDict(),
+)
 _kind_of_backward_hooks = None  # True: full ones
 
 

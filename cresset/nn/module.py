@@ -74,7 +74,9 @@ class Module:
     def __init__(self, *args, **kwargs):
         if not self.call_super_init and (args or kwargs):
             if kwargs:
-                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+                )
             raise TypeError(
                 f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
             )
@@ -198,7 +200,11 @@ class Module:
         """Hooks of the older kind see the gradients of the operation that made the result."""
         value = result
         while not isinstance(value, cresset.Tensor):
-            value = next(v for v in value.values() if isinstance(v, cresset.Tensor)) if isinstance(value, dict) else value[0]
+            value = (
+                next(v for v in value.values() if isinstance(v, cresset.Tensor))
+                if isinstance(value, dict)
+                else value[0]
+            )
         node = value.grad_fn
         if node is not None:
             for hook in hooks:
@@ -252,7 +258,9 @@ class Module:
             return
         if modules is not None and name in modules:
             if value is not None:
-                raise TypeError(f"cannot assign '{_kind(value)}' as child module '{name}' (torch.nn.Module or None expected)")
+                raise TypeError(
+                    f"cannot assign '{_kind(value)}' as child module '{name}' (torch.nn.Module or None expected)"
+                )
             modules[name] = None
             return
         buffers = members.get("_buffers")
@@ -351,7 +359,9 @@ class Module:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, cresset.Tensor):
-            raise TypeError(f"cannot assign '{_kind(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
+            raise TypeError(
+                f"cannot assign '{_kind(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+            )
         self._put_buffer(name, tensor, persistent)
 
     def _put_buffer(self, name, tensor, persistent):
@@ -924,7 +934,9 @@ def _parse_to(*args, **kwargs):
     other = kwargs.pop("tensor", None)
     kwargs.pop("copy", None)
     if kwargs:
-        raise TypeError(f"to() received an invalid combination of arguments - got an unexpected keyword argument {next(iter(kwargs))!r}")
+        raise TypeError(
+            f"to() received an invalid combination of arguments - got an unexpected keyword argument {next(iter(kwargs))!r}"
+        )
     flags = []
     for value in args:
         if isinstance(value, cresset.Tensor):
@@ -944,3 +956,21 @@ def _parse_to(*args, **kwargs):
     if isinstance(device, (str, int)):
         device = cresset.device(device)
     return device, dtype, non_blocking, memory_format
+
+
+def consume_prefix_in_state_dict_if_present(state_dict, prefix):
+    """Take `prefix` off the names in `state_dict`, in place: "module." after training in parallel, for example.
+
+    >>> state = {"module.weight": 1}
+    >>> nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    >>> state
+    {'weight': 1}
+    """
+    for key in list(state_dict):
+        if key.startswith(prefix):
+            state_dict[key[len(prefix) :]] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", None)
+    for key in list(metadata or ()):
+        # The metadata's names are those of modules: "", "module", "module.layer", ...
+        if key and (key == prefix.rstrip(".") or key.startswith(prefix)):
+            metadata[key[len(prefix) :]] = metadata.pop(key)

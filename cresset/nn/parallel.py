@@ -21,7 +21,9 @@ class DataParallel(Module):
         self.module, self.dim = module, dim
         self.device_ids = [] if device_ids is None else list(device_ids)
         if len(self.device_ids) > 1:
-            raise NotImplementedError("DataParallel: several GPUs in one process are not supported; use one process for each")
+            raise NotImplementedError(
+                "DataParallel: several GPUs in one process are not supported; use one process for each"
+            )
         self.output_device = output_device
 
     def forward(self, *inputs, **kwargs):

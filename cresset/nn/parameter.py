@@ -110,7 +110,9 @@ class UninitializedTensorMixin:
     def materialize(self, shape, device=None, dtype=None):
         """Give it a shape, with values not set yet, and make it an ordinary parameter or buffer."""
         self.data = cresset.empty(
-            shape, device=self.data.device if device is None else device, dtype=self.data.dtype if dtype is None else dtype
+            shape,
+            device=self.data.device if device is None else device,
+            dtype=self.data.dtype if dtype is None else dtype,
         )
         self.__class__ = self.cls_to_become
 

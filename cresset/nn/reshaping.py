@@ -37,15 +37,21 @@ class Unflatten(Module):
         super().__init__()
         if isinstance(dim, int):
             if not isinstance(unflattened_size, (tuple, list)):
-                raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
+                raise TypeError(
+                    f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}"
+                )
             for number, size in enumerate(unflattened_size):
                 if not isinstance(size, int):
                     raise TypeError(
                         f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos {number}"
                     )
         elif isinstance(dim, str):
-            if not isinstance(unflattened_size, tuple) or not all(isinstance(x, tuple) and len(x) == 2 for x in unflattened_size):
-                raise TypeError(f"unflattened_size must be a tuple of tuples, but found type {type(unflattened_size).__name__}")
+            if not isinstance(unflattened_size, tuple) or not all(
+                isinstance(x, tuple) and len(x) == 2 for x in unflattened_size
+            ):
+                raise TypeError(
+                    f"unflattened_size must be a tuple of tuples, but found type {type(unflattened_size).__name__}"
+                )
         else:
             raise TypeError("invalid argument type for dim parameter")
         self.dim, self.unflattened_size = dim, unflattened_size
@@ -90,9 +96,7 @@ class Unfold(Module):
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self):
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-        )
+        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
 
 
 class PixelShuffle(Module):
@@ -152,9 +156,7 @@ class Upsample(Module):
 
     __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]
 
-    def __init__(
-        self, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None
-    ):
+    def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):
         super().__init__()
         self.name = type(self).__name__
         self.size = size

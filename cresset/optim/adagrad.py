@@ -31,7 +31,11 @@ class Adagrad(ByParameter):
         for group in self.param_groups:
             for param in group["params"]:
                 state = self.state[param]
-                start = complex(initial_accumulator_value, initial_accumulator_value) if param.is_complex() else initial_accumulator_value
+                start = (
+                    complex(initial_accumulator_value, initial_accumulator_value)
+                    if param.is_complex()
+                    else initial_accumulator_value
+                )
                 state["step"] = cresset.tensor(0.0, dtype=cresset.get_default_dtype())
                 state["sum"] = cresset.full_like(param, start, memory_format=cresset.preserve_format)
 

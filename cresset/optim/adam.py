@@ -51,7 +51,11 @@ class Adam(ByParameter):
                     kept["step"] = cresset.tensor(float(kept["step"]))
 
     def _update(self, param, grad, state, group):
-        lr, decay, (beta1, beta2) = number(group["lr"]), group["weight_decay"], (number(beta) for beta in group["betas"])
+        lr, decay, (beta1, beta2) = (
+            number(group["lr"]),
+            group["weight_decay"],
+            (number(beta) for beta in group["betas"]),
+        )
         t = count_step(state)
         if t == 1 and "exp_avg" not in state:
             state["exp_avg"] = cresset.zeros_like(param, memory_format=cresset.preserve_format)

@@ -185,7 +185,8 @@ class _ByFunction(LRScheduler):
     def state_dict(self):
         state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "lr_lambdas")}
         state["lr_lambdas"] = [
-            None if isinstance(function, types.FunctionType) else function.__dict__.copy() for function in self.lr_lambdas
+            None if isinstance(function, types.FunctionType) else function.__dict__.copy()
+            for function in self.lr_lambdas
         ]
         return state
 
@@ -537,7 +538,16 @@ class ReduceLROnPlateau(LRScheduler):
     """
 
     def __init__(
-        self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8
+        self,
+        optimizer,
+        mode="min",
+        factor=0.1,
+        patience=10,
+        threshold=1e-4,
+        threshold_mode="rel",
+        cooldown=0,
+        min_lr=0,
+        eps=1e-8,
     ):
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
@@ -675,7 +685,9 @@ class CyclicLR(LRScheduler):
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
         scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
-            for low, high, group in zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups, strict=True):
+            for low, high, group in zip(
+                self.base_momentums, self.max_momentums, self.optimizer.param_groups, strict=True
+            ):
                 self._set_momentum(group, high - (high - low) * height * scale)
         return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
@@ -749,7 +761,9 @@ class OneCycleLR(LRScheduler):
             self._schedule_phases = [_phase(rise, start, top), _phase(last, top, end)]
 
         if last_epoch == -1:
-            for highest, group in zip(_one_for_each_group(max_lr, optimizer, "values for max_lr"), optimizer.param_groups, strict=True):
+            for highest, group in zip(
+                _one_for_each_group(max_lr, optimizer, "values for max_lr"), optimizer.param_groups, strict=True
+            ):
                 group["initial_lr"] = highest / div_factor
                 group["max_lr"] = highest
                 group["min_lr"] = group["initial_lr"] / final_div_factor

@@ -64,6 +64,10 @@ class Muon(ByParameter):
         update = grad.lerp(buffer, momentum) if group["nesterov"] else buffer
         update = _orthogonalized(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
         rows, columns = param.shape
-        ratio = 0.2 * max(rows, columns) ** 0.5 if group["adjust_lr_fn"] == "match_rms_adamw" else max(1, rows / columns) ** 0.5
+        ratio = (
+            0.2 * max(rows, columns) ** 0.5
+            if group["adjust_lr_fn"] == "match_rms_adamw"
+            else max(1, rows / columns) ** 0.5
+        )
         param.mul_(1 - lr * group["weight_decay"])
         param.add_(update.to(param.dtype), alpha=-lr * ratio)

@@ -50,7 +50,9 @@ def _with_hooks(step):
             replaced = hook(self, args, kwargs)
             if replaced is not None:
                 if not (isinstance(replaced, tuple) and len(replaced) == 2):
-                    raise RuntimeError(f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {replaced}.")
+                    raise RuntimeError(
+                        f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {replaced}."
+                    )
                 args, kwargs = replaced
         result = step(self, *args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
@@ -81,7 +83,8 @@ class Optimizer:
         self._make_hooks()
         if isinstance(params, cresset.Tensor):
             raise TypeError(
-                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got " + params.type()
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                + params.type()
             )
         self.state = defaultdict(dict)
         self.param_groups = []
@@ -94,7 +97,14 @@ class Optimizer:
             self.add_param_group(group)
 
     def _make_hooks(self):
-        for kind in ("step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
+        for kind in (
+            "step_pre",
+            "step_post",
+            "state_dict_pre",
+            "state_dict_post",
+            "load_state_dict_pre",
+            "load_state_dict_post",
+        ):
             self.__dict__.setdefault(f"_optimizer_{kind}_hooks", OrderedDict())
 
     def __getstate__(self):
@@ -233,7 +243,9 @@ class Optimizer:
         if len(groups) != len(saved):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(g["params"]) != len(s["params"]) for g, s in zip(groups, saved, strict=True)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
         by_number = {
             number: (p, group)
             for group, old in zip(groups, saved, strict=True)
@@ -324,7 +336,10 @@ class _Pairs(dict):
     def __init__(self, state):
         self.state = state
         super().__init__(
-            {k: cresset.view_as_real(v) if isinstance(v, cresset.Tensor) and v.is_complex() else v for k, v in state.items()}
+            {
+                k: cresset.view_as_real(v) if isinstance(v, cresset.Tensor) and v.is_complex() else v
+                for k, v in state.items()
+            }
         )
 
     def store(self):

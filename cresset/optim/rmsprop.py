@@ -20,9 +20,7 @@ class RMSprop(ByParameter):
         maximize=False, differentiable=False,
     ):  # fmt: skip
         check_lr(lr)
-        check_at_least_zero(
-            epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha
-        )
+        check_at_least_zero(epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered, "weight_decay": weight_decay,
             "capturable": capturable, "foreach": foreach, "maximize": maximize, "differentiable": differentiable,

@@ -125,7 +125,9 @@ def tensors(value, kind):
 
 def assert_same(mine, theirs, what="", rtol=1e-4, atol=1e-5):
     assert str(mine.dtype) == str(theirs.dtype) and tuple(mine.shape) == tuple(theirs.shape), what
-    torch.testing.assert_close(torch.from_numpy(mine.detach().numpy()), theirs.detach(), rtol=rtol, atol=atol, msg=lambda m: f"{what}: {m}")
+    torch.testing.assert_close(
+        torch.from_numpy(mine.detach().numpy()), theirs.detach(), rtol=rtol, atol=atol, msg=lambda m: f"{what}: {m}"
+    )
 
 
 def make(spec):
@@ -191,7 +193,8 @@ def test_container_is_pytorchs(spec):
 
 def parameters_of(function):
     return [
-        (p.name, None if callable(p.default) else p.default, p.kind) for p in inspect.signature(function).parameters.values()
+        (p.name, None if callable(p.default) else p.default, p.kind)
+        for p in inspect.signature(function).parameters.values()
     ]
 
 
@@ -202,7 +205,11 @@ def test_constructor_has_pytorchs_signature(name):
 
 @pytest.mark.parametrize(
     "name",
-    [n for n in dir(torch.nn.functional) if inspect.isfunction(getattr(torch.nn.functional, n)) and hasattr(F, n) and n[0] != "_"],
+    [
+        n
+        for n in dir(torch.nn.functional)
+        if inspect.isfunction(getattr(torch.nn.functional, n)) and hasattr(F, n) and n[0] != "_"
+    ],
 )
 def test_function_has_pytorchs_signature(name):
     theirs = getattr(torch.nn.functional, name)
@@ -277,7 +284,10 @@ def test_weights_as_functions_are_pytorchs(apply, layer):
 
 
 def test_fused_layers_are_pytorchs():
-    for spec, norm, x in (("nn.Conv2d(4, 6, 3)", "nn.BatchNorm2d(6)", X4), ("nn.Linear(4, 6)", "nn.BatchNorm1d(6)", X2)):
+    for spec, norm, x in (
+        ("nn.Conv2d(4, 6, 3)", "nn.BatchNorm2d(6)", X4),
+        ("nn.Linear(4, 6)", "nn.BatchNorm1d(6)", X2),
+    ):
         results = []
         for lib, value in ((cresset, ours(x)), (torch, x)):
             lib.manual_seed(0)

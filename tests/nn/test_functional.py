@@ -11,7 +11,9 @@ from cresset.autograd import gradcheck
 
 
 def values(*shape):
-    return cresset.randn(*shape, dtype=cresset.float64, generator=cresset.Generator().manual_seed(sum(shape))).requires_grad_()
+    return cresset.randn(
+        *shape, dtype=cresset.float64, generator=cresset.Generator().manual_seed(sum(shape))
+    ).requires_grad_()
 
 
 class TestCrossEntropy:

@@ -229,7 +229,9 @@ class TestState:
     def test_assigning_takes_the_tensors_themselves(self):
         model, state = Mlp(), {k: v.clone() for k, v in Mlp().state_dict().items()}
         model.load_state_dict(state, assign=True)
-        assert isinstance(model.first.bias, nn.Parameter) and model.first.bias.data_ptr() == state["first.bias"].data_ptr()
+        assert (
+            isinstance(model.first.bias, nn.Parameter) and model.first.bias.data_ptr() == state["first.bias"].data_ptr()
+        )
 
     def test_hooks_around_saving_and_loading(self):
         model = Mlp()
@@ -297,7 +299,9 @@ class TestCopies:
         b = copy.deepcopy(a)
         with cresset.no_grad():
             a.first.weight.zero_()
-        assert b.first.weight.abs().sum() > 0 and isinstance(b.first.weight, nn.Parameter) and b.first.weight.requires_grad
+        assert (
+            b.first.weight.abs().sum() > 0 and isinstance(b.first.weight, nn.Parameter) and b.first.weight.requires_grad
+        )
 
     def test_pickling(self):
         a, x = Mlp(), cresset.ones(1, 4)

@@ -55,7 +55,9 @@ def test_clipping_limits_the_norm_of_all_gradients_together():
     (layer(cresset.ones(1, 4)) * 100).sum().backward()
     before = nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
     after = nn.utils.get_total_norm([p.grad for p in layer.parameters()])
-    assert before.item() == pytest.approx(100 * (4 * 4 + 4) ** 0.5, rel=1e-4) and after.item() == pytest.approx(1, rel=1e-4)
+    assert before.item() == pytest.approx(100 * (4 * 4 + 4) ** 0.5, rel=1e-4) and after.item() == pytest.approx(
+        1, rel=1e-4
+    )
     nn.utils.clip_grad_value_(layer.parameters(), 0.01)
     assert max(p.grad.abs().max().item() for p in layer.parameters()) <= 0.01
 

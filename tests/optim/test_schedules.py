@@ -52,7 +52,9 @@ def test_one_cycle_rises_and_falls():
 
 
 def test_a_plateau_cuts_the_rate_after_patience():
-    seen = rates(lambda o: lr_scheduler.ReduceLROnPlateau(o, patience=1, factor=0.5), 6, feed=[3.0, 2.0, 2.0, 2.0, 1.0, 1.0])
+    seen = rates(
+        lambda o: lr_scheduler.ReduceLROnPlateau(o, patience=1, factor=0.5), 6, feed=[3.0, 2.0, 2.0, 2.0, 1.0, 1.0]
+    )
     assert seen == [1, 1, 1, 1, 0.5, 0.5]
 
 

@@ -30,7 +30,9 @@ def sdpa_kernel(backends, set_priority=False):
     backends = [backends] if isinstance(backends, SDPBackend) else list(backends)
     for backend in backends:
         if not isinstance(backend, SDPBackend):
-            raise AssertionError(f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {backend!r}")
+            raise AssertionError(
+                f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {backend!r}"
+            )
     if not backends:
         raise RuntimeError("sdpa_kernel: at least one backend is needed")
     yield {}

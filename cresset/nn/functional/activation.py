@@ -88,7 +88,9 @@ def prelu(input, weight):
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """leaky_relu whose slope is drawn between `lower` and `upper` for each element; their middle outside of training."""
     if lower > upper:
-        raise RuntimeError(f"rrelu: Lower bound should be less than or equal to the upper bound, got {lower} and {upper}")
+        raise RuntimeError(
+            f"rrelu: Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
+        )
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     with cresset.no_grad():

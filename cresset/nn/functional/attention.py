@@ -100,7 +100,8 @@ def _as_added(mask, name, dtype, other=None, other_name="", check_other=True):
         raise AssertionError(f"only bool and floating types of {name} are supported, got {mask.dtype}")
     if check_other and other is not None and other.dtype != mask.dtype:
         warnings.warn(
-            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.", stacklevel=4
+            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
+            stacklevel=4,
         )
     if mask.is_floating_point():
         return mask
@@ -229,7 +230,9 @@ def multi_head_attention_forward(
     for name, static in (("static_k", static_k), ("static_v", static_v)):
         if static is not None:
             expected = (samples * num_heads, static.size(1), head)
-            _check(tuple(static.shape) == expected, f"expecting {name} of shape {expected}, but got {tuple(static.shape)}")
+            _check(
+                tuple(static.shape) == expected, f"expecting {name} of shape {expected}, but got {tuple(static.shape)}"
+            )
     k = by_head(k) if static_k is None else static_k
     v = by_head(v) if static_v is None else static_v
 

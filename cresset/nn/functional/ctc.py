@@ -118,7 +118,9 @@ class _Alignments(Function):
 
         final = alpha[(lengths[0] - 1).clamp_min(0), cresset.arange(samples, device=labels.device)]
         end = 2 * lengths[1].unsqueeze(1)
-        total = _add_logs(final.gather(1, end), final.gather(1, (end - 1).clamp_min(0)).masked_fill(end == 0, -math.inf))
+        total = _add_logs(
+            final.gather(1, end), final.gather(1, (end - 1).clamp_min(0)).masked_fill(end == 0, -math.inf)
+        )
         total = total.squeeze(1)
         # Without inputs only the empty target is possible.
         nothing = lengths[0] == 0

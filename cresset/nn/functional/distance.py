@@ -11,7 +11,9 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """
     dtype = cresset.promote_types(x1.dtype, x2.dtype)
     if not dtype.is_floating_point:
-        raise RuntimeError(f"cosine_similarity: expected common dtype to be floating point, yet common dtype is {dtype}")
+        raise RuntimeError(
+            f"cosine_similarity: expected common dtype to be floating point, yet common dtype is {dtype}"
+        )
     x1, x2 = cresset.broadcast_tensors(x1.to(dtype), x2.to(dtype))
     n1, n2 = (x.norm(2, dim, keepdim=True).clone() for x in (x1, x2))
     with cresset.no_grad():  # the gradient sees the norm even where it was raised to eps

@@ -29,7 +29,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     """
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(
-            "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', " f"but got: '{mode}'"
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
         )
     if padding_mode not in ("zeros", "border", "reflection"):
         raise ValueError(
@@ -55,7 +55,9 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
             f"grid_sampler(): expected grid to have size {spatial} in last dimension, but got grid with sizes {list(grid.shape)}"
         )
     if 0 in input.shape[2:]:
-        raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but got {list(input.shape)}")
+        raise RuntimeError(
+            f"grid_sampler(): expected input to have non-empty spatial dimensions, but got {list(input.shape)}"
+        )
     if mode == "bicubic" and spatial == 3:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if input.dtype != grid.dtype:
@@ -66,7 +68,9 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     samples, channels, *sizes = input.shape
     flat = input.flatten(2)
     # One coordinate tensor (N, places) for each spatial dimension; the grid counts from the last one.
-    places = [_unnormalize(grid[..., spatial - 1 - k].reshape(samples, -1), sizes[k], align_corners) for k in range(spatial)]
+    places = [
+        _unnormalize(grid[..., spatial - 1 - k].reshape(samples, -1), sizes[k], align_corners) for k in range(spatial)
+    ]
     if mode != "bicubic":
         places = [_bring_inside(x, n, padding_mode, align_corners) for x, n in zip(places, sizes, strict=True)]
 

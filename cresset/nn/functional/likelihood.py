@@ -34,7 +34,9 @@ def _check_class_indices(input, target, who):
                 f"input has shape {list(input.shape)}, target {list(target.shape)}"
             )
         if ndim == 1 and target.numel() != 1:
-            raise RuntimeError(f"{who}: one target expected for an input of shape {list(input.shape)}, got {list(target.shape)}")
+            raise RuntimeError(
+                f"{who}: one target expected for an input of shape {list(input.shape)}, got {list(target.shape)}"
+            )
     else:
         expected = [input.size(0), *input.shape[2:]]
         if list(target.shape) != expected:
@@ -147,7 +149,9 @@ def _cross_entropy_of_probabilities(input, target, weight, ignore_index, reducti
             f"input and target have the same shape {list(input.shape)}"
         )
     if ignore_index >= 0:
-        raise RuntimeError(f"cross_entropy: ignore_index is not supported for floating point target, got {ignore_index}")
+        raise RuntimeError(
+            f"cross_entropy: ignore_index is not supported for floating point target, got {ignore_index}"
+        )
     dim = 0 if input.ndim == 1 else 1
     classes = input.size(dim)
     _check_class_weight(weight, classes, "cross_entropy")
@@ -163,7 +167,16 @@ def _cross_entropy_of_probabilities(input, target, weight, ignore_index, reducti
 
 
 def linear_cross_entropy(
-    input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean", ignore_index=None, label_smoothing=0.0, options=None
+    input,
+    linear_weight,
+    target,
+    *,
+    linear_bias=None,
+    weight=None,
+    reduction="mean",
+    ignore_index=None,
+    label_smoothing=0.0,
+    options=None,
 ):
     """cross_entropy of the scores that a linear layer gives `input`.
 

@@ -33,7 +33,9 @@ def bilinear(input1, input2, weight, bias=None):
                 f"bilinear: input{number} size does not match weight size: got {input.size(-1)} but expected {weight.size(number)}"
             )
     if bias is not None and bias.size(0) != weight.size(0):
-        raise RuntimeError(f"bilinear: bias size does not match weight size: got {bias.size(0)} but expected {weight.size(0)}")
+        raise RuntimeError(
+            f"bilinear: bias size does not match weight size: got {bias.size(0)} but expected {weight.size(0)}"
+        )
     dtype = input1.dtype
     if dtype in (cresset.float16, cresset.bfloat16):
         input1, input2, weight = input1.float(), input2.float(), weight.float()

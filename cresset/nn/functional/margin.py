@@ -50,9 +50,7 @@ def _check_scores(who, input):
         )
 
 
-def multi_margin_loss(
-    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
-):
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """sum over the other classes i of max(0, margin - x[target] + x[i])^p, divided by the number of classes.
 
     Args:
@@ -71,7 +69,9 @@ def multi_margin_loss(
     if weight is not None and weight.ndim != 1:
         raise ValueError(f"multi_margin_loss: weight must be one-dimensional, got shape {list(weight.shape)}")
     if weight is not None and weight.numel() != classes:
-        raise RuntimeError(f"multi_margin_loss: inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+        raise RuntimeError(
+            f"multi_margin_loss: inconsistent weight size, expected {classes} but got {list(weight.shape)}"
+        )
     if target.ndim > 1 or target.numel() != samples:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
@@ -190,7 +190,9 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     reduction = resolve(reduction, size_average, reduce)
     if target.ndim > 1 or input1.ndim != target.ndim + 1 or input2.ndim != target.ndim + 1:
         if target.ndim > 1:
-            raise RuntimeError(f"cosine_embedding_loss: 0D or 1D target tensor expected, got shape {list(target.shape)}")
+            raise RuntimeError(
+                f"cosine_embedding_loss: 0D or 1D target tensor expected, got shape {list(target.shape)}"
+            )
         raise RuntimeError(
             f"cosine_embedding_loss: {target.ndim}D target tensor expects {target.ndim + 1}D input tensors, "
             f"but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."

@@ -39,9 +39,7 @@ def _check_values_per_channel(shape, values):
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
 
 
-def batch_norm(
-    input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
-):
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Normalise each channel (dimension 1) over all samples and places, then scale and shift it.
 
     Args:
@@ -75,7 +73,9 @@ def instance_norm(
         if values == 1:
             raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
     elif running_mean is None or running_var is None:
-        raise RuntimeError("instance_norm: Expected running_mean and running_var to be defined when use_input_stats=False")
+        raise RuntimeError(
+            "instance_norm: Expected running_mean and running_var to be defined when use_input_stats=False"
+        )
     samples, channels = input.shape[:2]
     mean, var, weight, bias = (
         None if t is None else t.repeat(samples) for t in (running_mean, running_var, weight, bias)

@@ -86,7 +86,9 @@ def _reflect(input, dim, before, after, pad):
 
 def _replicate(input, dim, before, after, pad):
     if input.size(dim) == 0:
-        raise RuntimeError(f"pad: Expected non-empty dimension {dim} to replicate, got input of shape {list(input.shape)}")
+        raise RuntimeError(
+            f"pad: Expected non-empty dimension {dim} to replicate, got input of shape {list(input.shape)}"
+        )
     return _positions(input, dim, before, after).clamp(0, input.size(dim) - 1)
 
 

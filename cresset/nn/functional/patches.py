@@ -122,7 +122,9 @@ def pixel_shuffle(input, upscale_factor):
               [2., 3.]]]])
     """
     if input.ndim < 3:
-        raise RuntimeError(f"pixel_shuffle: expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)")
+        raise RuntimeError(
+            f"pixel_shuffle: expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
+        )
     r = upscale_factor
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle: expects a positive upscale_factor, but got {r}")
@@ -170,9 +172,13 @@ def channel_shuffle(input, groups):
     tensor([0., 2., 1., 3.])
     """
     if input.ndim < 3:
-        raise RuntimeError(f"channel_shuffle: expects input with > 2 dims, but got input with sizes {list(input.shape)}")
+        raise RuntimeError(
+            f"channel_shuffle: expects input with > 2 dims, but got input with sizes {list(input.shape)}"
+        )
     if groups <= 0:
-        raise RuntimeError(f"channel_shuffle: Number of groups to divide channels in must be positive. Value of groups: {groups}")
+        raise RuntimeError(
+            f"channel_shuffle: Number of groups to divide channels in must be positive. Value of groups: {groups}"
+        )
     channels = input.size(1)
     if channels % groups:
         raise RuntimeError(

@@ -51,7 +51,9 @@ def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=1):
 
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction=1):
     """nn.functional.triplet_margin_loss."""
-    return _margin.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=_REDUCTIONS[reduction])
+    return _margin.triplet_margin_loss(
+        anchor, positive, negative, margin, p, eps, swap, reduction=_REDUCTIONS[reduction]
+    )
 
 
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):

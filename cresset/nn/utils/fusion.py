@@ -20,7 +20,9 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
     shape = [1, -1] if transpose else [-1, 1]
     weight = (conv_w * scale.reshape(shape + [1] * (conv_w.dim() - 2))).to(conv_w.dtype)
     bias = (shift if conv_b is None else conv_b * scale + shift).to(conv_w.dtype)
-    return Parameter(weight, conv_w.requires_grad), Parameter(bias, conv_w.requires_grad if conv_b is None else conv_b.requires_grad)
+    return Parameter(weight, conv_w.requires_grad), Parameter(
+        bias, conv_w.requires_grad if conv_b is None else conv_b.requires_grad
+    )
 
 
 def fuse_conv_bn_eval(conv, bn, transpose=False):

@@ -49,7 +49,9 @@ class _SpectralNorm(Module):
         if dim >= ndim or dim < -ndim:
             raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})")
         if n_power_iterations <= 0:
-            raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
         self.dim, self.eps = dim if dim >= 0 else dim + ndim, eps
         if ndim > 1:
             self.n_power_iterations = n_power_iterations
@@ -94,7 +96,9 @@ class _Orthogonal(Module):
     def __init__(self, weight, cayley, trivialise):
         super().__init__()
         self.cayley = cayley
-        self.register_buffer("base", cresset.linalg.qr(_tall(weight.detach()), mode="complete")[0].clone() if trivialise else None)
+        self.register_buffer(
+            "base", cresset.linalg.qr(_tall(weight.detach()), mode="complete")[0].clone() if trivialise else None
+        )
 
     def forward(self, x):
         tall = _tall(x)
@@ -115,9 +119,13 @@ class _Orthogonal(Module):
 
     def right_inverse(self, q):
         if self.base is None:
-            raise NotImplementedError("It is not possible to assign to the matrix exponential or the Cayley parametrizations when use_trivialization=False.")
+            raise NotImplementedError(
+                "It is not possible to assign to the matrix exponential or the Cayley parametrizations when use_trivialization=False."
+            )
         if q.shape[-2:] != self.base.shape[-2:] and _tall(q).size(-2) != self.base.size(-1):
-            raise ValueError(f"Expected a matrix or batch of matrices like {tuple(self.base.shape)}. Got a tensor of shape {tuple(q.shape)}.")
+            raise ValueError(
+                f"Expected a matrix or batch of matrices like {tuple(self.base.shape)}. Got a tensor of shape {tuple(q.shape)}."
+            )
         tall = _tall(q)
         complete, r = cresset.linalg.qr(tall, mode="complete")
         diagonal = r.diagonal(dim1=-2, dim2=-1)
@@ -149,5 +157,7 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
         orthogonal_map = "matrix_exp"
     if orthogonal_map not in ("matrix_exp", "cayley"):
         raise ValueError(f'orthogonal_map has to be one of "matrix_exp", "cayley". Got: {orthogonal_map}')
-    register_parametrization(module, name, _Orthogonal(weight, orthogonal_map == "cayley", use_trivialization), unsafe=True)
+    register_parametrization(
+        module, name, _Orthogonal(weight, orthogonal_map == "cayley", use_trivialization), unsafe=True
+    )
     return module

@@ -56,7 +56,8 @@ class ParametrizationList(ModuleList):
                         break
         if not isinstance(value, (cresset.Tensor, list, tuple)):
             raise ValueError(
-                "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got " + type(value).__name__
+                "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got "
+                + type(value).__name__
             )
         self.is_tensor = isinstance(value, cresset.Tensor)
         self.ntensors = 1 if self.is_tensor else len(value)
@@ -234,7 +235,9 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
         value = getattr(module, tensor_name)
         original = Parameter(value.detach().clone()) if value.requires_grad else value
     else:
-        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of tensors.")
+        raise ValueError(
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of tensors."
+        )
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
     _register(module, tensor_name, original)

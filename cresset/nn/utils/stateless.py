@@ -26,7 +26,9 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
         for part in parameters_and_buffers:
             for name in part:
                 if name in merged:
-                    raise ValueError(f"{name} appears in multiple dictionaries; behavior of functional call is ambiguous")
+                    raise ValueError(
+                        f"{name} appears in multiple dictionaries; behavior of functional call is ambiguous"
+                    )
             merged.update(part)
         parameters_and_buffers = merged
     args = () if args is None else args if isinstance(args, tuple) else (args,)

@@ -67,5 +67,3 @@ def remove_weight_norm(module, name="weight"):
             del module._forward_pre_hooks[key]
             return module
     raise ValueError(f"weight_norm of '{name}' not found in {module}")
-
-
