@@ -152,8 +152,8 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
         eps = cresset.finfo(cresset.float64 if wide else cresset.float32).eps
     if input.is_complex():
         dims = tuple(range(-len(normalized_shape), 0))
-        size = (input.abs().square().mean(dims, keepdim=True) + eps).rsqrt()
-        return input * size if weight is None else input * size * weight
+        scaled = input * (input.square().mean(dims, keepdim=True) + eps).rsqrt()
+        return scaled if weight is None else scaled * weight
     return cresset._rms_norm(input, normalized_shape, weight, eps)[0]
 
 
@@ -236,6 +236,9 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     tensor([[-1.],
             [ 1.]])
     """
+    if input.numel() == 0:
+        out = input.clone() if weight is None else input * weight[0]
+        return out if bias is None else out + bias[0]
     return cresset.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 

@@ -97,8 +97,11 @@ CRESSET_INLINE double sum_of_terms(int64_t n, const Term& term) {
     while (i < n) {
       const int64_t end = n - i < kFoldChunk ? n : i + kFoldChunk;
       for (int64_t c = 0; c < kFoldLanes; ++c) lanes[c] = 0;
-      for (; i + kFoldLanes <= end; i += kFoldLanes)
+      for (; i + kFoldLanes <= end; i += kFoldLanes) {
+#pragma GCC ivdep
         for (int64_t c = 0; c < kFoldLanes; ++c) lanes[c] += term(i + c);
+      }
+#pragma GCC ivdep
       for (int64_t c = 0; i + c < end; ++c) lanes[c] += term(i + c);
       i = end;
       for (int64_t c = 0; c < 32; ++c) lanes[c] += lanes[c + 32];

@@ -80,11 +80,13 @@ struct LogSumExp {
     return {largest, fold_run(AddExp<T>{reference_of(largest)}, x, n)};
   }
   CRESSET_INLINE_MEMBER void columns(const T* x, int64_t step, int64_t rows, int64_t count, int64_t, LogSum<T>* accs) const {
-    alignas(64) T largest[kFoldColumns], sums[kFoldColumns];
+    alignas(64) T largest[kFoldColumns], references[kFoldColumns], sums[kFoldColumns];
     fold_columns(Op(), x, step, rows, count, largest);
-    for (int64_t c = 0; c < count; ++c) sums[c] = 0;
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < count; ++c) sums[c] += math::exp(x[r * step + c] - reference_of(largest[c]));
+    for (int64_t c = 0; c < count; ++c) references[c] = reference_of(largest[c]), sums[c] = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* __restrict row = x + r * step;
+      for (int64_t c = 0; c < count; ++c) sums[c] += math::exp(row[c] - references[c]);
+    }
     for (int64_t c = 0; c < count; ++c) accs[c] = {largest[c], sums[c]};
   }
   static wide<T> moved(const LogSum<T>& a, T reference) {

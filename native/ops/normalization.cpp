@@ -33,12 +33,16 @@ Tensor made(const Tensor& out) {
 void store(const Tensor& out, const Tensor& made) {
   if (made.get() != out.get()) copy_into(out, made);
 }
+template <class T>
+std::vector<T> vector_of(const Tensor& t) {
+  const Tensor x = ready<T>(t);
+  return std::vector<T>(x.data<T>(), x.data<T>() + x.numel());
+}
 // An optional vector: its elements in T, or `count` times the value that leaves the formula as it is.
 template <class T>
 std::vector<T> vector_or(const Call& c, int i, int64_t count, T neutral) {
   if (!c.has(i)) return std::vector<T>(static_cast<size_t>(count), neutral);
-  const Tensor t = ready<T>(c.tensor(i));
-  return std::vector<T>(t.data<T>(), t.data<T>() + t.numel());
+  return vector_of<T>(c.tensor(i));
 }
 int64_t grain(int64_t work) { return std::max<int64_t>(1, kParallelGrain / 2 / std::max<int64_t>(work, 1)); }
 
@@ -65,8 +69,10 @@ struct NormalizeRows {
       if constexpr (kCentred) means[r] = mean;
       rstds[r] = rstd;
       if (weight) {
+#pragma GCC ivdep
         for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd * weight[i] + bias[i];
       } else {
+#pragma GCC ivdep
         for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd;
       }
     }
@@ -84,6 +90,7 @@ struct NormalizeRowsBackward {
       T level = 0;
       if constexpr (kCentred) level = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * weight[i]; }) * share);
       const T slope = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * weight[i] * ((x[i] - mean) * rstd); }) * share);
+#pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) dx[i] = rstd * (g[i] * weight[i] - level - (x[i] - mean) * rstd * slope);
     }
   }
@@ -516,6 +523,9 @@ void run_batch_norm(Call& c) {
       std::copy(rstd.begin(), rstd.end(), kept_rstd.data<T>());
       store(c.out(1), kept_mean);
       store(c.out(2), kept_rstd);
+      // Kept in half precision, they are used so: backward must see the statistics that forward used.
+      mean = vector_of<T>(c.out(1));
+      rstd = vector_of<T>(c.out(2));
     } else {
       mean = vector_or<T>(c, 3, s.channels, T(0));
       const auto variance = vector_or<T>(c, 4, s.channels, T(1));

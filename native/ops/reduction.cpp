@@ -68,12 +68,21 @@ struct ExtremePlace {
   // First the value, then the first place where it stands.
   CRESSET_INLINE_MEMBER Place<T> run(const T* x, int64_t n, int64_t first) const {
     const T value = fold_run(Op(), x, n);
-    const bool is_nan = value != value;
-    int64_t at = 0;
-    for (bool found = false; !found && at + kFoldLanes <= n; at += found ? 0 : kFoldLanes)
-      for (int64_t c = 0; c < kFoldLanes; ++c) found |= (x[at + c] == value) | (is_nan & (x[at + c] != x[at + c]));
-    while (at + 1 < n && !((x[at] == value) | (is_nan & (x[at] != x[at])))) ++at;
+    const int64_t at = value == value ? first_where(n, [=](int64_t i) CRESSET_TERM { return x[i] == value; })
+                                      : first_where(n, [=](int64_t i) CRESSET_TERM { return x[i] != x[i]; });
     return {value, first + at};
+  }
+  // The first index for which the question, which has an index, is true.
+  template <class Question>
+  CRESSET_INLINE int64_t first_where(int64_t n, const Question& question) {
+    int64_t at = 0;
+    for (; at + kFoldLanes <= n; at += kFoldLanes) {
+      int32_t hits = 0;
+      for (int64_t c = 0; c < kFoldLanes; ++c) hits += question(at + c);
+      if (hits) break;
+    }
+    while (at + 1 < n && !question(at)) ++at;
+    return at;
   }
   CRESSET_INLINE_MEMBER void columns(const T* x, int64_t step, int64_t rows, int64_t count, int64_t first, Place<T>* accs) const {
     using Index = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;

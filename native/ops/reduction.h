@@ -63,7 +63,11 @@ struct Extreme {
   }
   CRESSET_INLINE T map(T x) { return x; }
   CRESSET_INLINE bool beats(T b, T a) { return kLargest ? b > a : b < a; }
-  CRESSET_INLINE T combine(T a, T b) { return beats(b, a) | (b != b) ? b : a; }
+  // Two choices of one condition each: in this form the compiler vectorises them.
+  CRESSET_INLINE T combine(T a, T b) {
+    const T winner = beats(b, a) ? b : a;
+    return b != b ? b : winner;
+  }
   template <class A>
   CRESSET_INLINE A merge(const A& a, const A& b) {
     return combine(a, b);

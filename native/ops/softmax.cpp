@@ -19,12 +19,19 @@ struct SoftmaxRows {
   CRESSET_INLINE void run(const T* x, T* y, int64_t rows, int64_t n) {
     for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
       const T largest = fold_run(Extreme<T, true>(), x, n);
+      double sum = 0;
+      if (n < kFoldLanes) {  // too short for lanes: two plain loops
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) y[i] = math::exp(x[i] - largest);
+        for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(y[i]);
+      } else {
+        sum = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return y[i] = math::exp(x[i] - largest); });
+      }
       if constexpr (kLog) {
-        const double sum = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return math::exp(x[i] - largest); });
         const T log_sum = static_cast<T>(math::log(sum));
+#pragma GCC ivdep
         for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - largest) - log_sum;
       } else {
-        const double sum = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return y[i] = math::exp(x[i] - largest); });
         const T scale = static_cast<T>(1 / sum);
         for (int64_t i = 0; i < n; ++i) y[i] *= scale;
       }
@@ -66,9 +73,11 @@ struct GradientRows {
     for (int64_t r = 0; r < rows; ++r, g += n, y += n, out += n) {
       if constexpr (kLog) {
         const T sum = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i]; }));
+#pragma GCC ivdep
         for (int64_t i = 0; i < n; ++i) out[i] = g[i] - math::exp(y[i]) * sum;
       } else {
         const T sum = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * y[i]; }));
+#pragma GCC ivdep
         for (int64_t i = 0; i < n; ++i) out[i] = (g[i] - sum) * y[i];
       }
     }
