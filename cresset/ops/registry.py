@@ -180,7 +180,8 @@ def _signature_with_out(operator):
     signature = signature_of(operator.signatures[0])
     if not operator.takes_out:
         return signature
-    out = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Tensor | None")
+    annotation = "tuple[Tensor, ...] | None" if signature.return_annotation.startswith("(") else "Tensor | None"
+    out = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
     return signature.replace(parameters=[*signature.parameters.values(), out])
 
 

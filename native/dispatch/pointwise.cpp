@@ -372,13 +372,16 @@ void execute_pointwise(Call& c) {
       if (t.get() != out.get() && t.storage()->data == out.storage()->data && !(t.strides() == out.strides() && t.offset() == out.offset())) target = empty(out.sizes(), out.dtype());
     }
   }
-  operands[0] = {target->data(), target.dtype(), loop_output(def.promotion, compute), target.strides()};
   LoopContext context{loop, attributes};
   std::atomic<bool> divides_by_zero = false;
   if (compute == Compute::i64 || compute == Compute::u64) {
     const std::string_view letters(def.inputs);
-    if (const size_t at = letters.find('d'); at != letters.npos) context.divisor = 1 + static_cast<int>(at), context.divides_by_zero = &divides_by_zero;
+    if (const size_t at = letters.find('d'); at != letters.npos) {
+      context.divisor = 1 + static_cast<int>(at), context.divides_by_zero = &divides_by_zero;
+      if (p.inplace) target = empty(out.sizes(), out.dtype());  // an error leaves the operand as it was
+    }
   }
+  operands[0] = {target->data(), target.dtype(), loop_output(def.promotion, compute), target.strides()};
   {
     LongWork work(out.numel());
     run_blocks(sizes, operands, 1 + def.input_count, run_loop, &context);

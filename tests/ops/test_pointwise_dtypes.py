@@ -107,3 +107,14 @@ class TestSquares:
         assert (cresset.tensor([3.0]) ** True).tolist() == [3.0]
         assert (cresset.tensor([2.0]) ** (2 + 0j)).dtype == cresset.complex64
         assert (2 ** cresset.tensor([2.0])).tolist() == [4.0]
+
+
+def test_a_division_that_fails_leaves_its_operand_as_it_was():
+    a, b = cresset.arange(5000), cresset.ones(5000, dtype=cresset.int64) * 2
+    b[4999] = 0
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        a //= b
+    assert cresset.equal(a, cresset.arange(5000))
+    b[4999] = 2
+    a //= b
+    assert a[-2:].tolist() == [2499, 2499]
