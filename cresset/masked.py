@@ -99,7 +99,7 @@ def cumsum(input, dim, *, dtype=None, mask=None):
     >>> cresset.masked.cumsum(cresset.tensor([1, 2, 3]), 0, mask=cresset.tensor([True, False, True]))
     tensor([1, 1, 4])
     """
-    return _filled(input, mask, 0).cumsum(dim, dtype=dtype)
+    return _filled(input, mask, 0).cumsum(dim, dtype=input.dtype if dtype is None else dtype)
 
 
 def cumprod(input, dim, *, dtype=None, mask=None):
@@ -108,7 +108,7 @@ def cumprod(input, dim, *, dtype=None, mask=None):
     >>> cresset.masked.cumprod(cresset.tensor([2, 3, 4]), 0, mask=cresset.tensor([True, False, True]))
     tensor([2, 2, 8])
     """
-    return _filled(input, mask, 1).cumprod(dim, dtype=dtype)
+    return _filled(input, mask, 1).cumprod(dim, dtype=input.dtype if dtype is None else dtype)
 
 
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
