@@ -2,7 +2,7 @@
 
 import cresset
 
-from .registry import operator
+from .registry import function, operator
 
 detach = operator("detach", """The same memory without history: a result that needs no gradient.""")
 
@@ -290,3 +290,51 @@ def _(grad, input_info):
 def _(grad, input_info):
     yield lambda: grad.to(input_info.dtype) * 1j
 
+
+# The same on the tensor itself: its sizes and strides change, its memory stays.
+
+
+def _become(name, input, view):
+    if view.requires_grad:
+        raise RuntimeError(f"{name}_: the tensor is recorded for backward, and there it cannot change its own sizes; use {name}")
+    return input.set_(view)
+
+
+@function(method="only")
+def transpose_(input, dim0, dim1):
+    """Exchange two dimensions of this tensor itself. Not for tensors that are being recorded.
+
+    >>> cresset.zeros(2, 3).transpose_(0, 1).shape
+    torch.Size([3, 2])
+    """
+    return _become("transpose", input, input.transpose(dim0, dim1))
+
+
+@function(method="only")
+def t_(input):
+    """Transpose this matrix itself. Not for tensors that are being recorded.
+
+    >>> cresset.zeros(2, 3).t_().shape
+    torch.Size([3, 2])
+    """
+    return _become("t", input, input.t())
+
+
+@function(method="only")
+def unsqueeze_(input, dim):
+    """Insert a dimension of size one into this tensor itself. Not for tensors that are being recorded.
+
+    >>> cresset.zeros(3).unsqueeze_(0).shape
+    torch.Size([1, 3])
+    """
+    return _become("unsqueeze", input, input.unsqueeze(dim))
+
+
+@function(method="only")
+def squeeze_(input, dim=None):
+    """Take the dimensions of size one (all, or those in `dim`) out of this tensor itself. Not while it is recorded.
+
+    >>> cresset.zeros(1, 3, 1).squeeze_().shape
+    torch.Size([3])
+    """
+    return _become("squeeze", input, input.squeeze() if dim is None else input.squeeze(dim))

@@ -1,0 +1,34 @@
+"""transpose_, t_, squeeze_ and unsqueeze_: the tensor itself gets other sizes and strides over the same memory."""
+
+import pytest
+
+import cresset
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [(lambda x: x.transpose_(0, 1), (3, 2)), (lambda x: x.t_(), (3, 2)), (lambda x: x.swapaxes_(0, 1), (3, 2)),
+     (lambda x: x.unsqueeze_(1), (2, 1, 3)), (lambda x: x.unsqueeze_(-1).squeeze_(), (2, 3)), (lambda x: x.unsqueeze_(0).squeeze_(0), (2, 3))],
+)  # fmt: skip
+def test_the_tensor_itself_changes_and_its_memory_stays(change, expected):
+    x = cresset.arange(6.0).reshape(2, 3)
+    place = x.data_ptr()
+    assert change(x) is x
+    assert x.shape == expected
+    assert x.data_ptr() == place
+    assert x.sum().item() == 15.0
+
+
+def test_t_gives_the_elements_in_the_other_order():
+    x = cresset.tensor([[1, 2], [3, 4]])
+    x.t_()
+    assert x.tolist() == [[1, 3], [2, 4]]
+
+
+def test_a_recorded_tensor_is_refused_and_left_alone():
+    x = cresset.ones(2, 3, requires_grad=True) * 2
+    with pytest.raises(RuntimeError, match="transpose_: the tensor is recorded"):
+        x.transpose_(0, 1)
+    assert x.shape == (2, 3)
+    with cresset.no_grad():
+        assert x.detach().t_().shape == (3, 2)
