@@ -20,7 +20,7 @@ def check_floating(who, tensor, low_precision=False):
     if not (tensor.is_floating_point() or tensor.is_complex()):
         raise RuntimeError(f"{who}: Expected a floating point or complex tensor as input. Got {name_of(tensor.dtype)}")
     if not low_precision and tensor.dtype in _HALVES:
-        raise RuntimeError(f"{who}: Low precision dtypes not supported. Got {name_of(tensor.dtype)}")
+        raise NotImplementedError(f"{who}: Low precision dtypes not supported. Got {name_of(tensor.dtype)}")
 
 
 def check_matrix(who, tensor, name="A"):

@@ -9,7 +9,7 @@ import cresset
 from ..autograd.function import Function
 from ..ops import return_types
 from . import lapack
-from .calling import with_out
+from .calling import is_differentiated, with_out
 from .checking import check_info, check_matrix, check_square, first_failure
 
 
@@ -120,7 +120,7 @@ def svdvals(A, *, driver=None):
     """
     check_matrix("linalg.svdvals", A)
     _check_driver(driver)
-    if cresset.is_grad_enabled() and A.requires_grad:
+    if is_differentiated(A):
         return SVD.apply(A, False)[1]
     _, S, _, info = lapack.gesdd(A, False)
     _check_svd(A, info)
@@ -187,7 +187,7 @@ def eigvalsh(A, UPLO="L"):
     """
     check_square("linalg.eigvalsh", A)
     upper = _is_upper("linalg.eigvalsh", UPLO)
-    if cresset.is_grad_enabled() and A.requires_grad:
+    if is_differentiated(A):
         return Eigh.apply(A, upper)[0]
     L, _, info = lapack.syevd(A, upper, False)
     _check_eigh(info)
@@ -251,7 +251,7 @@ def eigvals(A):
     """
     check_square("linalg.eigvals", A)
     _check_finite("torch.linalg.eigvals", A)
-    if cresset.is_grad_enabled() and A.requires_grad:
+    if is_differentiated(A):
         return Eig.apply(A)[0]
     L, _, info = lapack.geev(A, False)
     _check_eigh(info, "linalg.eigvals")

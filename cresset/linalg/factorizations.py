@@ -8,7 +8,7 @@ import cresset
 from ..autograd.function import Function
 from ..ops import return_types
 from . import lapack
-from .calling import with_out
+from .calling import identity_in_place_of, is_differentiated, with_out
 from .checking import check_info, check_matrix, check_square
 from .triangular import solve_triangular
 
@@ -383,9 +383,9 @@ def householder_product(input, tau):
             "linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], "
             f"got {m} and {n}"
         )
-    if not (cresset.is_grad_enabled() and (input.requires_grad or tau.requires_grad)):
+    if not is_differentiated(input, tau):
         return lapack.orgqr(input, tau, n)
-    result = input.clone().copy_(cresset.eye(m, n, dtype=input.dtype))
+    result = identity_in_place_of(input)
     for v, factor in reversed(list(reflectors(input, tau))):
         result = result - factor * (v @ (v.mH @ result))
     return result

@@ -4,7 +4,7 @@ import cresset
 
 from ..ops.contractions import multi_dot as _chain
 from ..ops.dimensions import wrap_dim
-from .calling import with_out
+from .calling import identity_in_place_of, with_out
 from .checking import check_square_shape
 
 
@@ -76,7 +76,7 @@ def matrix_power(A, n):
     """
     check_square_shape("linalg.matrix_power", A)
     if n == 0:
-        return A.clone().copy_(cresset.eye(A.size(-1), dtype=A.dtype, device=A.device))
+        return identity_in_place_of(A)
     if n < 0:
         A, n = cresset.linalg.inv(A), -n
     if n == 1:

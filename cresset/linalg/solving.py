@@ -7,7 +7,7 @@ import cresset
 from ..autograd.function import Function
 from ..ops import return_types
 from . import lapack
-from .calling import with_out
+from .calling import is_differentiated, with_out
 from .checking import check_info, check_matrix, check_same_dtype, check_square, name_of, real_dtype
 from .factorizations import check_pivots, unpack
 from .triangular import broadcast_batches, solve_triangular
@@ -158,7 +158,7 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
 
 
 def _lu_solve(LU, pivots, B, adjoint):
-    if not (cresset.is_grad_enabled() and (LU.requires_grad or B.requires_grad)):
+    if not is_differentiated(LU, B):
         return lapack.getrs(LU, pivots, B, b"C" if adjoint else b"N")
     P, L, U = unpack(LU, pivots)
     if adjoint:
@@ -378,10 +378,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
     m, n = A.shape[-2:]
     default = cresset.finfo(A.dtype).eps * max(m, n)
     X, residuals, rank, values = LeastSquares.apply(A, B, float(default if rcond is None else rcond), driver)
-    if of_vectors:
-        X = X.squeeze(-1)
-        residuals = residuals.squeeze(-1) if residuals.ndim > A.ndim - 2 and residuals.size(-1) == 1 else residuals
-    return return_types.linalg_lstsq(X, residuals, rank, values)
+    return return_types.linalg_lstsq(X.squeeze(-1) if of_vectors else X, residuals, rank, values)
 
 
 @with_out
