@@ -43,7 +43,8 @@ constexpr int64_t kBufferBytes = 65536;
 
 class FoldRun {
  public:
-  FoldRun(const Tensor& input, uint64_t reduced, const Fold& fold, std::span<const Tensor> outs) : fold_(fold), outs_(outs), dtype_(input.dtype()) {
+  FoldRun(const Tensor& input, uint64_t reduced, const Fold& fold, std::span<const Tensor> outs)
+      : fold_(fold), outs_(outs), dtype_(input.dtype()) {
     data_ = input.bytes();
     width_ = size_of(dtype_);
     as_stored_ = dtype_ == fold.element;
@@ -54,7 +55,8 @@ class FoldRun {
         continue;
       }
       order.push_back(d);
-      for (int64_t i = order.size() - 1; !fold.ordered && i > 0 && input.stride(order[i - 1]) < input.stride(order[i]); --i)
+      for (int64_t i = order.size() - 1; !fold.ordered && i > 0 && input.stride(order[i - 1]) < input.stride(order[i]);
+           --i)
         std::swap(order[i - 1], order[i]);
     }
     for (int64_t d : order) folded_.add(input.size(d), input.stride(d));
@@ -62,9 +64,12 @@ class FoldRun {
 
   void run() {
     if (kept_.count == 0) return;
-    // Side by side where neighbouring results come from neighbouring elements, one by one where a result's own elements are neighbours.
-    if (kept_.rank() > 0 && folded_.rank() > 0 && kept_.inner_stride() < folded_.inner_stride()) run_columns();
-    else run_rows();
+    // Side by side where neighbouring results come from neighbouring elements, one by one where a result's own elements
+    // are neighbours.
+    if (kept_.rank() > 0 && folded_.rank() > 0 && kept_.inner_stride() < folded_.inner_stride())
+      run_columns();
+    else
+      run_rows();
   }
 
  private:
@@ -77,8 +82,12 @@ class FoldRun {
   Space kept_, folded_;
   std::unique_ptr<char[]> partial_;  // accumulators [chunk][result]
 
-  char* partial(int64_t chunk, int64_t result) { return partial_.get() + (chunk * kept_.count + result) * fold_.accumulator; }
-  void make_partial(int64_t chunks) { partial_ = std::make_unique_for_overwrite<char[]>(static_cast<size_t>(chunks * kept_.count * fold_.accumulator)); }
+  char* partial(int64_t chunk, int64_t result) {
+    return partial_.get() + (chunk * kept_.count + result) * fold_.accumulator;
+  }
+  void make_partial(int64_t chunks) {
+    partial_ = std::make_unique_for_overwrite<char[]>(static_cast<size_t>(chunks * kept_.count * fold_.accumulator));
+  }
 
   // Finishes accumulators into the results from `at` on.
   void store(const char* accs, int64_t at, int64_t count) {
@@ -94,14 +103,17 @@ class FoldRun {
       }
       fold_.finish(fold_.self, accs + done * fold_.accumulator, m, folded_.count, out);
       for (size_t k = 0; k < outs_.size(); ++k)
-        if (!direct[k]) converter(fold_.results[k], outs_[k].dtype())(buffers[k], outs_[k].bytes() + (at + done) * size_of(outs_[k].dtype()), m);
+        if (!direct[k])
+          converter(fold_.results[k], outs_[k].dtype())(buffers[k],
+                                                        outs_[k].bytes() + (at + done) * size_of(outs_[k].dtype()), m);
     }
   }
 
   void merge_and_store(int64_t chunks) {
     parallel_for(kept_.count, std::max<int64_t>(1, kParallelGrain / chunks), [&](int64_t begin, int64_t end) {
       for (int64_t apart = 1; apart < chunks; apart *= 2)
-        for (int64_t i = 0; i + apart < chunks; i += 2 * apart) fold_.merge(partial(i, begin), partial(i + apart, begin), end - begin);
+        for (int64_t i = 0; i + apart < chunks; i += 2 * apart)
+          fold_.merge(partial(i, begin), partial(i + apart, begin), end - begin);
       store(partial(0, begin), begin, end - begin);
     });
   }
@@ -116,7 +128,8 @@ class FoldRun {
     char* to = buffer.elements + at * size_of(fold_.element);
     const char* from = data_ + offset * width_;
     if (as_stored_) return gather(to, from, space.sizes, space.strides, begin, n, width_);
-    if (space.rank() == 0 || (space.rank() == 1 && space.inner_stride() == 1)) return converter(dtype_, fold_.element)(from + begin * width_, to, n);
+    if (space.rank() == 0 || (space.rank() == 1 && space.inner_stride() == 1))
+      return converter(dtype_, fold_.element)(from + begin * width_, to, n);
     gather(buffer.raw, from, space.sizes, space.strides, begin, n, width_);
     converter(dtype_, fold_.element)(buffer.raw, to, n);
   }
@@ -127,9 +140,9 @@ class FoldRun {
     const int64_t n = folded_.count, chunks = (n + kFoldChunk - 1) / kFoldChunk;
     const bool direct = as_stored_ && (folded_.rank() == 0 || (folded_.rank() == 1 && folded_.inner_stride() == 1));
     if (chunks <= 1) {
-      parallel_for(kept_.count, std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
-        direct ? short_rows(begin, end) : gathered_short_rows(begin, end);
-      });
+      parallel_for(
+          kept_.count, std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(n, 1)),
+          [&](int64_t begin, int64_t end) { direct ? short_rows(begin, end) : gathered_short_rows(begin, end); });
       return;
     }
     make_partial(chunks);
@@ -169,7 +182,8 @@ class FoldRun {
 
   void long_rows(int64_t begin, int64_t end, int64_t chunks) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t result = i / chunks, chunk = i % chunks, first = chunk * kFoldChunk, n = std::min(kFoldChunk, folded_.count - first);
+      const int64_t result = i / chunks, chunk = i % chunks, first = chunk * kFoldChunk,
+                    n = std::min(kFoldChunk, folded_.count - first);
       fold_.rows(fold_.self, data_ + (kept_.offset(result) + first) * width_, 1, 0, n, first, partial(chunk, result));
     }
   }
@@ -180,7 +194,8 @@ class FoldRun {
     const bool in_runs = as_stored_ && folded_.inner_stride() == 1 && inner >= kFoldLanes * 4;
     Buffer buffer;
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t result = i / chunks, chunk = i % chunks, first = chunk * kFoldChunk, last = std::min(first + kFoldChunk, folded_.count);
+      const int64_t result = i / chunks, chunk = i % chunks, first = chunk * kFoldChunk,
+                    last = std::min(first + kFoldChunk, folded_.count);
       char* acc = partial(chunk, result);
       if (!in_runs) {
         fetch(buffer, 0, kept_.offset(result), folded_, first, last - first);
@@ -190,7 +205,8 @@ class FoldRun {
       for (int64_t at = first; at < last;) {
         const int64_t n = std::min(last - at, inner - at % inner);
         alignas(64) char more[kLargestAccumulator];
-        fold_.rows(fold_.self, data_ + (kept_.offset(result) + folded_.offset(at)) * width_, 1, 0, n, at, at == first ? acc : more);
+        fold_.rows(fold_.self, data_ + (kept_.offset(result) + folded_.offset(at)) * width_, 1, 0, n, at,
+                   at == first ? acc : more);
         if (at != first) fold_.merge(acc, more, 1);
         at += n;
       }
@@ -215,42 +231,50 @@ class FoldRun {
     const int64_t blocks = (columns + kFoldColumns - 1) / kFoldColumns;
     if (chunks > 1) make_partial(chunks);
     const int64_t work = std::min(n, rows_in_chunk) * std::min(columns, kFoldColumns);
-    parallel_for(outer.count * chunks * blocks, std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(work, 1)), [&](int64_t begin, int64_t end) {
-      alignas(64) char accs[2][kFoldColumns * kLargestAccumulator];
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t block = i % blocks, chunk = i / blocks % chunks, o = i / blocks / chunks;
-        const int64_t row = chunk * rows_in_chunk, rows = std::min(rows_in_chunk, n - row);
-        const int64_t column = block * kFoldColumns, width = std::min(kFoldColumns, columns - column), result = o * columns + column;
-        char *to = chunks > 1 ? partial(chunk, result) : accs[0], *more = accs[1];
-        const int64_t offset = outer.offset(o) + column * column_step;
-        if (direct) fold_tile(data_ + (offset + row * step) * width_, step, row, rows, width, together, to, more);
-        else fold_gathered_tile(offset, column_step, row, rows, width, to, more);
-        if (chunks == 1) store(to, result, width);
-      }
-    });
+    parallel_for(outer.count * chunks * blocks, std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(work, 1)),
+                 [&](int64_t begin, int64_t end) {
+                   alignas(64) char accs[2][kFoldColumns * kLargestAccumulator];
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t block = i % blocks, chunk = i / blocks % chunks, o = i / blocks / chunks;
+                     const int64_t row = chunk * rows_in_chunk, rows = std::min(rows_in_chunk, n - row);
+                     const int64_t column = block * kFoldColumns, width = std::min(kFoldColumns, columns - column),
+                                   result = o * columns + column;
+                     char *to = chunks > 1 ? partial(chunk, result) : accs[0], *more = accs[1];
+                     const int64_t offset = outer.offset(o) + column * column_step;
+                     if (direct)
+                       fold_tile(data_ + (offset + row * step) * width_, step, row, rows, width, together, to, more);
+                     else
+                       fold_gathered_tile(offset, column_step, row, rows, width, to, more);
+                     if (chunks == 1) store(to, result, width);
+                   }
+                 });
     if (chunks > 1) merge_and_store(chunks);
   }
 
-  void fold_tile(const char* x, int64_t step, int64_t first, int64_t rows, int64_t columns, int64_t together, char* to, char* more) {
+  void fold_tile(const char* x, int64_t step, int64_t first, int64_t rows, int64_t columns, int64_t together, char* to,
+                 char* more) {
     const int64_t wide = rows / together;
     if (together == 1 || wide == 0) return fold_.columns(fold_.self, x, step, rows, columns, first, to);
     fold_.columns(fold_.self, x, step * together, wide, columns * together, first, more);
     for (int64_t k = 1; k < together; ++k) fold_.merge(more, more + k * columns * fold_.accumulator, columns);
     std::memcpy(to, more, static_cast<size_t>(columns * fold_.accumulator));
     if (const int64_t rest = rows - wide * together) {
-      fold_.columns(fold_.self, x + wide * together * step * width_, step, rest, columns, first + wide * together, more);
+      fold_.columns(fold_.self, x + wide * together * step * width_, step, rest, columns, first + wide * together,
+                    more);
       fold_.merge(to, more, columns);
     }
   }
 
-  void fold_gathered_tile(int64_t offset, int64_t column_step, int64_t first, int64_t rows, int64_t columns, char* to, char* more) {
+  void fold_gathered_tile(int64_t offset, int64_t column_step, int64_t first, int64_t rows, int64_t columns, char* to,
+                          char* more) {
     Buffer buffer;
     Space line;
     line.add(columns, column_step);
     const int64_t fit = buffer_capacity() / columns;
     for (int64_t done = 0; done < rows;) {
       const int64_t m = std::min(fit, rows - done);
-      for (int64_t r = 0; r < m; ++r) fetch(buffer, r * columns, offset + folded_.offset(first + done + r), line, 0, columns);
+      for (int64_t r = 0; r < m; ++r)
+        fetch(buffer, r * columns, offset + folded_.offset(first + done + r), line, 0, columns);
       fold_.columns(fold_.self, buffer.elements, columns, m, columns, first + done, done == 0 ? to : more);
       if (done > 0) fold_.merge(to, more, columns);
       done += m;

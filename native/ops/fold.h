@@ -1,8 +1,9 @@
 // Folds: how a reduction runs over a tensor of any strides, with results that do not depend on the number of threads.
 //
-// The elements behind one result are cut into chunks whose size depends on the shape only. A chunk becomes one accumulator, and the
-// accumulators of a result are merged in a fixed tree. A Fold says what a chunk becomes: `rows` folds contiguous runs, `columns` folds
-// rows of a matrix into each other. The template make_fold() makes one from a struct with a few short inline functions.
+// The elements behind one result are cut into chunks whose size depends on the shape only. A chunk becomes one
+// accumulator, and the accumulators of a result are merged in a fixed tree. A Fold says what a chunk becomes: `rows`
+// folds contiguous runs, `columns` folds rows of a matrix into each other. The template make_fold() makes one from a
+// struct with a few short inline functions.
 #pragma once
 #include <cstring>
 
@@ -22,7 +23,8 @@ struct Fold {
   // accs[r] = fold of the n elements at x + r * step
   void (*rows)(const void* self, const void* x, int64_t count, int64_t step, int64_t n, int64_t first, void* accs);
   // accs[c] = fold of the elements x[c + r * step] for all rows r
-  void (*columns)(const void* self, const void* x, int64_t step, int64_t rows, int64_t columns, int64_t first, void* accs);
+  void (*columns)(const void* self, const void* x, int64_t step, int64_t rows, int64_t columns, int64_t first,
+                  void* accs);
   // into[k] = into[k] followed by from[k]
   void (*merge)(void* into, const void* from, int64_t count);
   // The results of `count` accumulators, each made of n elements.
@@ -35,19 +37,21 @@ inline constexpr int64_t kFoldColumns = 1024;       // columns folded side by si
 inline constexpr int64_t kFoldLanes = 64;           // running values of one run
 inline constexpr int64_t kLargestAccumulator = 32;  // bytes
 
-// Folds the dimensions of `input` whose bit is set in `reduced`. The outs are contiguous, without those dimensions or with size 1 there.
+// Folds the dimensions of `input` whose bit is set in `reduced`. The outs are contiguous, without those dimensions or
+// with size 1 there.
 void run_fold(const Tensor& input, uint64_t reduced, const Fold& fold, std::span<const Tensor> outs);
 
 // ---- chunks by lanes
 //
-// A lane operation has a Value, identity(), map(element) and combine(a, b). The loops below are plain: the compiler vectorises them.
-// One whose map is long code says so with `heavy`, and gets fewer copies of it.
+// A lane operation has a Value, identity(), map(element) and combine(a, b). The loops below are plain: the compiler
+// vectorises them. One whose map is long code says so with `heavy`, and gets fewer copies of it.
 
 template <class Op>
 concept Heavy = requires { Op::heavy; };
 
 template <class Op, class T>
-CRESSET_INLINE void fold_columns(const Op& op, const T* x, int64_t step, int64_t rows, int64_t columns, typename Op::Value* __restrict acc) {
+CRESSET_INLINE void fold_columns(const Op& op, const T* x, int64_t step, int64_t rows, int64_t columns,
+                                 typename Op::Value* __restrict acc) {
   for (int64_t c = 0; c < columns; ++c) acc[c] = op.identity();
   int64_t r = 0;
   for (; !Heavy<Op> && r + 4 <= rows; r += 4) {
@@ -56,7 +60,8 @@ CRESSET_INLINE void fold_columns(const Op& op, const T* x, int64_t step, int64_t
     const T* __restrict d = b + step;
     const T* __restrict e = d + step;
     for (int64_t c = 0; c < columns; ++c)
-      acc[c] = op.combine(acc[c], op.combine(op.combine(op.map(a[c]), op.map(b[c])), op.combine(op.map(d[c]), op.map(e[c]))));
+      acc[c] = op.combine(acc[c],
+                          op.combine(op.combine(op.map(a[c]), op.map(b[c])), op.combine(op.map(d[c]), op.map(e[c]))));
   }
   for (; r < rows; ++r) {
     const T* __restrict a = x + r * step;
@@ -87,7 +92,8 @@ CRESSET_INLINE typename Op::Value fold_run(const Op& op, const T* x, int64_t n) 
 }
 
 #define CRESSET_TERM __attribute__((always_inline))
-// The sum of term(i) for i below n, by lanes; long sums are put together in double. The term is a lambda marked CRESSET_TERM.
+// The sum of term(i) for i below n, by lanes; long sums are put together in double. The term is a lambda marked
+// CRESSET_TERM.
 template <class T, class Term>
 CRESSET_INLINE double sum_of_terms(int64_t n, const Term& term) {
   double total = 0;
@@ -107,7 +113,8 @@ CRESSET_INLINE double sum_of_terms(int64_t n, const Term& term) {
       for (int64_t c = 0; c < 32; ++c) lanes[c] += lanes[c + 32];
       for (int64_t c = 0; c < 16; ++c) lanes[c] += lanes[c + 16];
       for (int64_t c = 0; c < 8; ++c) lanes[c] += lanes[c + 8];
-      total += static_cast<double>((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + static_cast<double>((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+      total += static_cast<double>((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+               static_cast<double>((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
     }
     return total;
   }
@@ -119,7 +126,8 @@ CRESSET_INLINE double sum_of_terms(int64_t n, const Term& term) {
 //
 // The struct K of a kernel has: Element, Accumulator; ordered; run(x, n, first) -> Accumulator;
 // columns(x, step, rows, columns, first, accs); merge(into, from).
-// The struct F of a fold is derived from its Kernel and has: Result (and Result2 if there is a second); finish(acc, n, Result*[, Result2*]).
+// The struct F of a fold is derived from its Kernel and has: Result (and Result2 if there is a second); finish(acc, n,
+// Result*[, Result2*]).
 
 template <class F>
 concept HasSecondResult = requires { typename F::Result2; };
@@ -127,16 +135,16 @@ concept HasSecondResult = requires { typename F::Result2; };
 template <class K>
 struct RowsLoop {
   template <class Fma>
-  CRESSET_INLINE void run(const K* kernel, const typename K::Element* x, int64_t count, int64_t step, int64_t n, int64_t first,
-                          typename K::Accumulator* accs) {
+  CRESSET_INLINE void run(const K* kernel, const typename K::Element* x, int64_t count, int64_t step, int64_t n,
+                          int64_t first, typename K::Accumulator* accs) {
     for (int64_t r = 0; r < count; ++r) accs[r] = kernel->run(x + r * step, n, first);
   }
 };
 template <class K>
 struct ColumnsLoop {
   template <class Fma>
-  CRESSET_INLINE void run(const K* kernel, const typename K::Element* x, int64_t step, int64_t rows, int64_t columns, int64_t first,
-                          typename K::Accumulator* accs) {
+  CRESSET_INLINE void run(const K* kernel, const typename K::Element* x, int64_t step, int64_t rows, int64_t columns,
+                          int64_t first, typename K::Accumulator* accs) {
     kernel->columns(x, step, rows, columns, first, accs);
   }
 };
@@ -144,8 +152,10 @@ struct ColumnsLoop {
 // Elements for which the loops are compiled for every instruction set.
 template <class Loop, class Element, class... Args>
 void run_loop(Args... args) {
-  if constexpr (std::is_same_v<Element, float> || std::is_same_v<Element, double>) run_vectorised_256<Loop>(args...);
-  else Loop::template run<HardwareFma>(args...);
+  if constexpr (std::is_same_v<Element, float> || std::is_same_v<Element, double>)
+    run_vectorised_256<Loop>(args...);
+  else
+    Loop::template run<HardwareFma>(args...);
 }
 
 template <class F>
@@ -162,10 +172,13 @@ Fold make_fold(const F& f) {
   fold.ordered = K::ordered;
   fold.self = static_cast<const K*>(&f);
   fold.rows = [](const void* self, const void* x, int64_t count, int64_t step, int64_t n, int64_t first, void* accs) {
-    run_loop<RowsLoop<K>, Element>(static_cast<const K*>(self), static_cast<const Element*>(x), count, step, n, first, static_cast<Accumulator*>(accs));
+    run_loop<RowsLoop<K>, Element>(static_cast<const K*>(self), static_cast<const Element*>(x), count, step, n, first,
+                                   static_cast<Accumulator*>(accs));
   };
-  fold.columns = [](const void* self, const void* x, int64_t step, int64_t rows, int64_t columns, int64_t first, void* accs) {
-    run_loop<ColumnsLoop<K>, Element>(static_cast<const K*>(self), static_cast<const Element*>(x), step, rows, columns, first, static_cast<Accumulator*>(accs));
+  fold.columns = [](const void* self, const void* x, int64_t step, int64_t rows, int64_t columns, int64_t first,
+                    void* accs) {
+    run_loop<ColumnsLoop<K>, Element>(static_cast<const K*>(self), static_cast<const Element*>(x), step, rows, columns,
+                                      first, static_cast<Accumulator*>(accs));
   };
   fold.merge = [](void* into, const void* from, int64_t count) {
     auto* a = static_cast<Accumulator*>(into);
@@ -177,7 +190,8 @@ Fold make_fold(const F& f) {
     const auto* a = static_cast<const Accumulator*>(accs);
     for (int64_t i = 0; i < count; ++i) {
       if constexpr (HasSecondResult<F>)
-        f->finish(a[i], n, reinterpret_cast<typename F::Result*>(out[0]) + i, reinterpret_cast<typename F::Result2*>(out[1]) + i);
+        f->finish(a[i], n, reinterpret_cast<typename F::Result*>(out[0]) + i,
+                  reinterpret_cast<typename F::Result2*>(out[1]) + i);
       else
         f->finish(a[i], n, reinterpret_cast<typename F::Result*>(out[0]) + i);
     }

@@ -22,8 +22,10 @@ struct NormTerm {
   CRESSET_INLINE T combine(T a, T b) { return merge(a, b); }
   template <class A>
   CRESSET_INLINE A merge(A a, A b) {
-    if constexpr (kExtreme) return Extreme<A, kOrder == Order::infinity>::combine(a, b);
-    else return a + b;
+    if constexpr (kExtreme)
+      return Extreme < A, kOrder == Order::infinity > ::combine(a, b);
+    else
+      return a + b;
   }
 };
 template <class T>
@@ -37,9 +39,12 @@ template <class T, Order kOrder>
 struct Norm : LaneKernel<NormTerm<T, kOrder>, T, wide<T>> {
   using Result = T;
   void finish(wide<T> acc, int64_t, T* out) const {
-    if constexpr (kOrder == Order::two) *out = static_cast<T>(std::sqrt(acc));
-    else if constexpr (kOrder == Order::other) *out = static_cast<T>(std::pow(acc, 1 / static_cast<wide<T>>(this->op.p)));
-    else *out = static_cast<T>(acc);
+    if constexpr (kOrder == Order::two)
+      *out = static_cast<T>(std::sqrt(acc));
+    else if constexpr (kOrder == Order::other)
+      *out = static_cast<T>(std::pow(acc, 1 / static_cast<wide<T>>(this->op.p)));
+    else
+      *out = static_cast<T>(acc);
   }
 };
 
@@ -79,7 +84,8 @@ struct LogSumExp {
     const T largest = fold_run(Op(), x, n);
     return {largest, fold_run(AddExp<T>{reference_of(largest)}, x, n)};
   }
-  CRESSET_INLINE_MEMBER void columns(const T* x, int64_t step, int64_t rows, int64_t count, int64_t, LogSum<T>* accs) const {
+  CRESSET_INLINE_MEMBER void columns(const T* x, int64_t step, int64_t rows, int64_t count, int64_t,
+                                     LogSum<T>* accs) const {
     alignas(64) T largest[kFoldColumns], references[kFoldColumns], sums[kFoldColumns];
     fold_columns(Op(), x, step, rows, count, largest);
     for (int64_t c = 0; c < count; ++c) references[c] = reference_of(largest[c]), sums[c] = 0;
@@ -96,7 +102,9 @@ struct LogSumExp {
     const T largest = Op::combine(into.largest, from.largest), reference = reference_of(largest);
     into = {largest, moved(into, reference) + moved(from, reference)};
   }
-  void finish(const LogSum<T>& acc, int64_t, T* out) const { *out = static_cast<T>(std::log(acc.sum) + reference_of(acc.largest)); }
+  void finish(const LogSum<T>& acc, int64_t, T* out) const {
+    *out = static_cast<T>(std::log(acc.sum) + reference_of(acc.largest));
+  }
 };
 
 // The reference of complex numbers is their largest real part.
@@ -131,7 +139,9 @@ struct ComplexLogSumExp {
     const R largest = Extreme<R, true>::combine(into.largest, from.largest), reference = reference_of(largest);
     into = {largest, moved(into, reference) + moved(from, reference)};
   }
-  void finish(const Accumulator& acc, int64_t, Result* out) const { *out = Result(std::log(acc.sum) + complex128(reference_of(acc.largest))); }
+  void finish(const Accumulator& acc, int64_t, Result* out) const {
+    *out = Result(std::log(acc.sum) + complex128(reference_of(acc.largest)));
+  }
 };
 
 // ---------------------------------------------------------------- moments
@@ -164,7 +174,8 @@ struct Variance {
   double correction;
   bool root;  // the standard deviation
 
-  // Two passes over a chunk, which is in the nearest cache by then; what rounding left in the mean is put right by the sum of distances.
+  // Two passes over a chunk, which is in the nearest cache by then; what rounding left in the mean is put right by the
+  // sum of distances.
   CRESSET_INLINE_MEMBER Moments run(const T* x, int64_t n, int64_t) const {
     if (n == 0) return {};
     const double count = static_cast<double>(n);
@@ -172,7 +183,8 @@ struct Variance {
     const double distance = fold_run(AddDistance<T>{mean}, x, n), squares = fold_run(AddSquare<T>{{mean}}, x, n);
     return {count, mean + distance / count, squares - distance * distance / count};
   }
-  CRESSET_INLINE_MEMBER void columns(const T* x, int64_t step, int64_t rows, int64_t count, int64_t, Moments* accs) const {
+  CRESSET_INLINE_MEMBER void columns(const T* x, int64_t step, int64_t rows, int64_t count, int64_t,
+                                     Moments* accs) const {
     constexpr int64_t kFew = 32;  // rows that stay in the cache between the two passes
     alignas(64) T sums[kFoldColumns], means[kFoldColumns], squares[kFoldColumns];
     alignas(64) double all_means[kFoldColumns], all_squares[kFoldColumns];
@@ -282,8 +294,10 @@ void infer_logsumexp(Call& c) {
 void run_logsumexp(Call& c) {
   const Tensor t = c.tensor(0);
   visit_sum(c.out().dtype(), "logsumexp", [&]<class T>() {
-    if constexpr (is_complex_type<T>) fold_into(c, t, dims_at(c, 1, t), ComplexLogSumExp<real_of<T>>());
-    else if constexpr (!std::is_same_v<T, int64_t>) fold_into(c, t, dims_at(c, 1, t), LogSumExp<T>());
+    if constexpr (is_complex_type<T>)
+      fold_into(c, t, dims_at(c, 1, t), ComplexLogSumExp<real_of<T>>());
+    else if constexpr (!std::is_same_v<T, int64_t>)
+      fold_into(c, t, dims_at(c, 1, t), LogSumExp<T>());
   });
 }
 
@@ -298,22 +312,28 @@ struct SpreadArguments {
 };
 template <SpreadForm kForm>
 SpreadArguments spread_arguments(const Call& c, const Tensor& t) {
-  if constexpr (kForm == SpreadForm::correction) return {dims_at(c, 1, t), c.has(2) ? c.real(2) : 1.0, c.boolean(3)};
-  else if constexpr (kForm == SpreadForm::unbiased_dims) return {dims_at(c, 1, t), c.boolean(2) ? 1.0 : 0.0, c.boolean(3)};
-  else return {all_dims(t), c.boolean(1) ? 1.0 : 0.0, false};
+  if constexpr (kForm == SpreadForm::correction)
+    return {dims_at(c, 1, t), c.has(2) ? c.real(2) : 1.0, c.boolean(3)};
+  else if constexpr (kForm == SpreadForm::unbiased_dims)
+    return {dims_at(c, 1, t), c.boolean(2) ? 1.0 : 0.0, c.boolean(3)};
+  else
+    return {all_dims(t), c.boolean(1) ? 1.0 : 0.0, false};
 }
 
 template <SpreadForm kForm, bool kMean>
 void infer_spread(Call& c) {
   const Tensor t = c.tensor(0);
-  check(is_differentiable(t.dtype()), kMean ? c.op.name().c_str() : "std and var", " only support floating point and complex dtypes");
+  check(is_differentiable(t.dtype()), kMean ? c.op.name().c_str() : "std and var",
+        " only support floating point and complex dtypes");
   const auto a = spread_arguments<kForm>(c, t);
   promise_reduced(c, t, a.reduced, a.keepdim, to_real(t.dtype()));
   if (kMean) promise_reduced(c, t, a.reduced, a.keepdim, t.dtype());
   int64_t results = 1, n = 1;
   for (int64_t d = 0; d < t.dim(); ++d) (a.reduced >> d & 1 ? n : results) *= t.size(d);
   if (static_cast<double>(n) - a.correction <= 0 && results > 0 && warn)
-    warn(c.op.name() + "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output numel).");
+    warn(c.op.name() +
+         "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel "
+         "divided by output numel).");
 }
 template <SpreadForm kForm, bool kMean, bool kRoot>
 void run_spread(Call& c) {
@@ -321,11 +341,15 @@ void run_spread(Call& c) {
   const auto a = spread_arguments<kForm>(c, t);
   visit_sum(t.dtype(), "std_var", [&]<class T>() {
     if constexpr (is_complex_type<T>) {
-      if constexpr (kMean) fold_into(c, t, a.reduced, ComplexVarianceAndMean<real_of<T>>{{a.correction, kRoot}});
-      else fold_into(c, t, a.reduced, ComplexVariance<real_of<T>>{a.correction, kRoot});
+      if constexpr (kMean)
+        fold_into(c, t, a.reduced, ComplexVarianceAndMean<real_of<T>>{{a.correction, kRoot}});
+      else
+        fold_into(c, t, a.reduced, ComplexVariance<real_of<T>>{a.correction, kRoot});
     } else if constexpr (!std::is_same_v<T, int64_t>) {
-      if constexpr (kMean) fold_into(c, t, a.reduced, VarianceAndMean<T>{{a.correction, kRoot}});
-      else fold_into(c, t, a.reduced, Variance<T>{a.correction, kRoot});
+      if constexpr (kMean)
+        fold_into(c, t, a.reduced, VarianceAndMean<T>{{a.correction, kRoot}});
+      else
+        fold_into(c, t, a.reduced, Variance<T>{a.correction, kRoot});
     }
   });
 }
@@ -346,18 +370,21 @@ void add_spread(Registry& r, const std::string& name, uint32_t flags) {
 void infer_norm(Call& c) {
   const Tensor t = c.tensor(0);
   const char* who = "linalg.vector_norm";
-  check(is_differentiable(t.dtype()), who, ": Expected a floating point or complex tensor as input. Got ", legacy_name(t.dtype()));
+  check(is_differentiable(t.dtype()), who, ": Expected a floating point or complex tensor as input. Got ",
+        legacy_name(t.dtype()));
   const Dtype dtype = c.dtype_or(4, t.dtype());
   check(is_differentiable(dtype), who, ": dtype should be floating point or complex. Got ", legacy_name(dtype));
-  check(is_complex(dtype) == is_complex(t.dtype()), who, ": dtype should be ", is_complex(t.dtype()) ? "complex" : "real", " for ",
-        is_complex(t.dtype()) ? "complex" : "real", " inputs, but got ", legacy_name(dtype));
-  check(promote(t.dtype(), dtype) == dtype, who, ": the dtype of the input (", legacy_name(t.dtype()), ") should be convertible without narrowing to the specified dtype (",
-        legacy_name(dtype), ")");
+  check(is_complex(dtype) == is_complex(t.dtype()), who, ": dtype should be ",
+        is_complex(t.dtype()) ? "complex" : "real", " for ", is_complex(t.dtype()) ? "complex" : "real",
+        " inputs, but got ", legacy_name(dtype));
+  check(promote(t.dtype(), dtype) == dtype, who, ": the dtype of the input (", legacy_name(t.dtype()),
+        ") should be convertible without narrowing to the specified dtype (", legacy_name(dtype), ")");
   check(c.scalar(1).kind != Scalar::Kind::complex, who, ": Expected a non-complex scalar as the order of norm.");
   const uint64_t reduced = dims_at(c, 2, t);
   const double order = c.real(1);
   if (t.numel() == 0 && (order < 0 || std::isinf(order))) {
-    check(c.has(2) && !c.integers(2).empty(), who, " cannot compute the ", order, " norm on an empty tensor because the operation does not have an identity");
+    check(c.has(2) && !c.integers(2).empty(), who, " cannot compute the ", order,
+          " norm on an empty tensor because the operation does not have an identity");
     for (int64_t d = 0; d < t.dim(); ++d)
       check(!(reduced >> d & 1) || t.size(d) != 0, who, " cannot compute the ", order, " norm on the dimension ", d,
             " because this dimension is empty and the operation does not have an identity");
@@ -402,20 +429,28 @@ void run_norm(Call& c) {
   }
   visit_sum(dtype, "linalg_vector_norm", [&]<class T>() {
     if constexpr (std::is_floating_point_v<T>) {
-      if (order == 1) run_norm_of<T, Order::one>(c, t, reduced);
-      else if (order == 2) run_norm_of<T, Order::two>(c, t, reduced);
-      else if (std::isinf(order)) order > 0 ? run_norm_of<T, Order::infinity>(c, t, reduced) : run_norm_of<T, Order::minus_infinity>(c, t, reduced);
-      else run_norm_of<T, Order::other>(c, t, reduced);
+      if (order == 1)
+        run_norm_of<T, Order::one>(c, t, reduced);
+      else if (order == 2)
+        run_norm_of<T, Order::two>(c, t, reduced);
+      else if (std::isinf(order))
+        order > 0 ? run_norm_of<T, Order::infinity>(c, t, reduced)
+                  : run_norm_of<T, Order::minus_infinity>(c, t, reduced);
+      else
+        run_norm_of<T, Order::other>(c, t, reduced);
     }
   });
 }
 
 }  // namespace
 
-void variance_and_mean(const Tensor& t, uint64_t reduced, double correction, const Tensor& variance, const Tensor& mean) {
+void variance_and_mean(const Tensor& t, uint64_t reduced, double correction, const Tensor& variance,
+                       const Tensor& mean) {
   const Tensor outs[] = {variance, mean};
-  if (t.dtype() == Dtype::f64) run_fold(t, reduced, make_fold(VarianceAndMean<double>{{correction, false}}), outs);
-  else run_fold(t, reduced, make_fold(VarianceAndMean<float>{{correction, false}}), outs);
+  if (t.dtype() == Dtype::f64)
+    run_fold(t, reduced, make_fold(VarianceAndMean<double>{{correction, false}}), outs);
+  else
+    run_fold(t, reduced, make_fold(VarianceAndMean<float>{{correction, false}}), outs);
 }
 
 void register_moments(Registry& r) {
@@ -424,7 +459,10 @@ void register_moments(Registry& r) {
   add_spread<false, true>(r, "std", 0);
   add_spread<true, false>(r, "var_mean", kFunctionOnly);
   add_spread<true, true>(r, "std_mean", kFunctionOnly);
-  r.add("linalg_vector_norm(Tensor input, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", infer_norm, run_norm, kFunctionOnly);
+  r.add(
+      "linalg_vector_norm(Tensor input, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+      "-> Tensor",
+      infer_norm, run_norm, kFunctionOnly);
 }
 
 }  // namespace cresset

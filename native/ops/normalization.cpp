@@ -1,8 +1,9 @@
 // Layer, RMS, group and batch normalization: y = (x - mean) rstd weight + bias, with fused gradients.
 //
-// Layer and RMS normalization work on rows of n elements that share mean and rstd, with a weight for each place in the row. Group and batch
-// normalization work on [batch][channel][space], with a weight for each channel. With the channels innermost in memory (channels_last,
-// or no space at all) batch normalization walks [row][channel] instead. The halves are computed in float.
+// Layer and RMS normalization work on rows of n elements that share mean and rstd, with a weight for each place in the
+// row. Group and batch normalization work on [batch][channel][space], with a weight for each channel. With the channels
+// innermost in memory (channels_last, or no space at all) batch normalization walks [row][channel] instead. The halves
+// are computed in float.
 #include <cmath>
 #include <vector>
 
@@ -17,8 +18,10 @@ constexpr int64_t kTileRows = 64;  // rows whose column sums go into one partial
 template <class F>
 void visit_computed(Dtype d, const char* who, F&& f) {
   check_implemented(is_floating(d) && size_of(d) > 1, '"', who, "\" not implemented for '", legacy_name(d), "'");
-  if (d == Dtype::f64) f.template operator()<double>();
-  else f.template operator()<float>();
+  if (d == Dtype::f64)
+    f.template operator()<double>();
+  else
+    f.template operator()<float>();
 }
 
 template <class T>
@@ -59,11 +62,13 @@ Dtype statistics_dtype(const Call& c, const Tensor& input, std::initializer_list
 template <class T, bool kCentred>
 struct NormalizeRows {
   template <class Fma>
-  CRESSET_INLINE void run(const T* x, T* y, T* means, T* rstds, const T* weight, const T* bias, int64_t rows, int64_t n, double eps) {
+  CRESSET_INLINE void run(const T* x, T* y, T* means, T* rstds, const T* weight, const T* bias, int64_t rows, int64_t n,
+                          double eps) {
     const double share = n ? 1 / static_cast<double>(n) : 0;
     for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
       T mean = 0;
-      if constexpr (kCentred) mean = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return x[i]; }) * share);
+      if constexpr (kCentred)
+        mean = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return x[i]; }) * share);
       const double squares = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return (x[i] - mean) * (x[i] - mean); });
       const T rstd = n ? static_cast<T>(1 / __builtin_sqrt(squares * share + eps)) : static_cast<T>(NAN);
       if constexpr (kCentred) means[r] = mean;
@@ -83,13 +88,17 @@ struct NormalizeRows {
 template <class T, bool kCentred>
 struct NormalizeRowsBackward {
   template <class Fma>
-  CRESSET_INLINE void run(const T* g, const T* x, const T* means, const T* rstds, const T* weight, T* dx, int64_t rows, int64_t n) {
+  CRESSET_INLINE void run(const T* g, const T* x, const T* means, const T* rstds, const T* weight, T* dx, int64_t rows,
+                          int64_t n) {
     const double share = 1 / static_cast<double>(n);
     for (int64_t r = 0; r < rows; ++r, g += n, x += n, dx += n) {
       const T mean = kCentred ? means[r] : T(0), rstd = rstds[r];
       T level = 0;
-      if constexpr (kCentred) level = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * weight[i]; }) * share);
-      const T slope = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * weight[i] * ((x[i] - mean) * rstd); }) * share);
+      if constexpr (kCentred)
+        level = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * weight[i]; }) * share);
+      const T slope = static_cast<T>(
+          sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * weight[i] * ((x[i] - mean) * rstd); }) *
+          share);
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) dx[i] = rstd * (g[i] * weight[i] - level - (x[i] - mean) * rstd * slope);
     }
@@ -99,7 +108,8 @@ struct NormalizeRowsBackward {
 template <class T, bool kCentred>
 struct WeightSums {
   template <class Fma>
-  CRESSET_INLINE void run(const T* g, const T* x, const T* means, const T* rstds, T* __restrict dw, T* __restrict db, int64_t rows, int64_t n) {
+  CRESSET_INLINE void run(const T* g, const T* x, const T* means, const T* rstds, T* __restrict dw, T* __restrict db,
+                          int64_t rows, int64_t n) {
     for (int64_t i = 0; i < n; ++i) dw[i] = db[i] = 0;
     for (int64_t r = 0; r < rows; ++r, g += n, x += n) {
       const T mean = kCentred ? means[r] : T(0), rstd = rstds[r];
@@ -136,10 +146,14 @@ Rows rows_of(const Tensor& t, DimsView shape) {
           n};
 }
 
-void check_normalized(const Call& c, const Tensor& t, DimsView shape, std::initializer_list<std::pair<int, const char*>> parameters) {
-  check(!shape.empty(), "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []");
+void check_normalized(const Call& c, const Tensor& t, DimsView shape,
+                      std::initializer_list<std::pair<int, const char*>> parameters) {
+  check(!shape.empty(),
+        "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+        "normalized_shape = []");
   for (auto& [i, name] : parameters)
-    check(!c.has(i) || c.tensor(i).sizes() == Dims(shape), "Expected ", name, " to be of same shape as normalized_shape, but got ", name, " of shape ",
+    check(!c.has(i) || c.tensor(i).sizes() == Dims(shape), "Expected ", name,
+          " to be of same shape as normalized_shape, but got ", name, " of shape ",
           list(c.has(i) ? DimsView(c.tensor(i).sizes()) : shape), " and normalized_shape = ", list(shape));
   const int64_t rank = static_cast<int64_t>(shape.size());
   bool fits = t.dim() >= rank;
@@ -147,7 +161,8 @@ void check_normalized(const Call& c, const Tensor& t, DimsView shape, std::initi
   if (fits) return;
   std::string wanted;
   for (int64_t s : shape) wanted += ", " + std::to_string(s);
-  fail("Given normalized_shape=", list(shape), ", expected input with shape [*", wanted, "], but got input of size", list(t.sizes()));
+  fail("Given normalized_shape=", list(shape), ", expected input with shape [*", wanted, "], but got input of size",
+       list(t.sizes()));
 }
 
 void promise_statistic(Call& c, const Tensor& t, DimsView shape, Dtype dtype) {
@@ -161,9 +176,12 @@ template <bool kCentred>
 void infer_normalize(Call& c) {
   const Tensor t = c.tensor(0);
   const DimsView shape = c.integers(1);
-  if (kCentred) check_normalized(c, t, shape, {{2, "weight"}, {3, "bias"}});
-  else check_normalized(c, t, shape, {{2, "weight"}});
-  check_implemented(is_floating(t.dtype()), kCentred ? "\"LayerNormKernelImpl\"" : "\"RMSNormKernelImpl\"", " not implemented for '", legacy_name(t.dtype()), "'");
+  if (kCentred)
+    check_normalized(c, t, shape, {{2, "weight"}, {3, "bias"}});
+  else
+    check_normalized(c, t, shape, {{2, "weight"}});
+  check_implemented(is_floating(t.dtype()), kCentred ? "\"LayerNormKernelImpl\"" : "\"RMSNormKernelImpl\"",
+                    " not implemented for '", legacy_name(t.dtype()), "'");
   c.promise_like(t);
   const Dtype dtype = kCentred ? statistics_dtype(c, t, {2, 3}) : statistics_dtype(c, t, {2});
   if (kCentred) promise_statistic(c, t, shape, dtype);
@@ -175,12 +193,17 @@ void run_normalize(Call& c) {
   const auto [count, n] = rows_of(t, c.integers(1));
   const bool affine = c.has(2) || (kCentred && c.has(3));
   visit_computed(t.dtype(), "layer_norm", [&]<class T>() {
-    const Tensor x = ready<T>(t), y = made<T>(c.out(0)), mean = kCentred ? made<T>(c.out(1)) : Tensor(), rstd = made<T>(c.out(kCentred ? 2 : 1));
+    const Tensor x = ready<T>(t), y = made<T>(c.out(0)), mean = kCentred ? made<T>(c.out(1)) : Tensor(),
+                 rstd = made<T>(c.out(kCentred ? 2 : 1));
     const auto weight = affine ? vector_or<T>(c, 2, n, T(1)) : std::vector<T>();
-    const auto bias = !affine ? std::vector<T>() : kCentred ? vector_or<T>(c, 3, n, T(0)) : std::vector<T>(static_cast<size_t>(n), T(0));
+    const auto bias = !affine    ? std::vector<T>()
+                      : kCentred ? vector_or<T>(c, 3, n, T(0))
+                                 : std::vector<T>(static_cast<size_t>(n), T(0));
     parallel_for(count, grain(n), [&, n = n](int64_t begin, int64_t end) {
-      run_vectorised<NormalizeRows<T, kCentred>>(static_cast<const T*>(x.data<T>() + begin * n), y.data<T>() + begin * n, kCentred ? mean.data<T>() + begin : nullptr,
-                                                 rstd.data<T>() + begin, affine ? weight.data() : nullptr, affine ? bias.data() : nullptr, end - begin, n, c.real(kCentred ? 4 : 3));
+      run_vectorised<NormalizeRows<T, kCentred>>(
+          static_cast<const T*>(x.data<T>() + begin * n), y.data<T>() + begin * n,
+          kCentred ? mean.data<T>() + begin : nullptr, rstd.data<T>() + begin, affine ? weight.data() : nullptr,
+          affine ? bias.data() : nullptr, end - begin, n, c.real(kCentred ? 4 : 3));
     });
     store(c.out(0), y);
     if (kCentred) store(c.out(1), mean);
@@ -195,13 +218,15 @@ void run_normalize_backward_input(Call& c) {
   if (t.numel() == 0) return;
   const auto [count, n] = rows_of(t, c.integers(2));
   visit_computed(t.dtype(), "layer_norm_backward", [&]<class T>() {
-    const Tensor g = ready<T>(c.tensor(0)), x = ready<T>(t), mean = c.has(3) ? ready<T>(c.tensor(3)) : Tensor(), rstd = ready<T>(c.tensor(4)), dx = made<T>(c.out());
+    const Tensor g = ready<T>(c.tensor(0)), x = ready<T>(t), mean = c.has(3) ? ready<T>(c.tensor(3)) : Tensor(),
+                 rstd = ready<T>(c.tensor(4)), dx = made<T>(c.out());
     const auto weight = vector_or<T>(c, 5, n, T(1));
     parallel_for(count, grain(n), [&, n = n](int64_t begin, int64_t end) {
       const auto run = [&](auto loop) {
-        run_vectorised<decltype(loop)>(static_cast<const T*>(g.data<T>() + begin * n), static_cast<const T*>(x.data<T>() + begin * n),
-                                       static_cast<const T*>(mean.defined() ? mean.data<T>() + begin : nullptr), static_cast<const T*>(rstd.data<T>() + begin), weight.data(),
-                                       dx.data<T>() + begin * n, end - begin, n);
+        run_vectorised<decltype(loop)>(
+            static_cast<const T*>(g.data<T>() + begin * n), static_cast<const T*>(x.data<T>() + begin * n),
+            static_cast<const T*>(mean.defined() ? mean.data<T>() + begin : nullptr),
+            static_cast<const T*>(rstd.data<T>() + begin), weight.data(), dx.data<T>() + begin * n, end - begin, n);
       };
       mean.defined() ? run(NormalizeRowsBackward<T, true>()) : run(NormalizeRowsBackward<T, false>());
     });
@@ -219,7 +244,8 @@ void run_normalize_backward_weight(Call& c) {
   const Tensor t = c.tensor(1);
   const auto [count, n] = rows_of(t, c.integers(2));
   visit_computed(t.dtype(), "layer_norm_backward", [&]<class T>() {
-    const Tensor g = ready<T>(c.tensor(0)), x = ready<T>(t), mean = c.has(3) ? ready<T>(c.tensor(3)) : Tensor(), rstd = ready<T>(c.tensor(4));
+    const Tensor g = ready<T>(c.tensor(0)), x = ready<T>(t), mean = c.has(3) ? ready<T>(c.tensor(3)) : Tensor(),
+                 rstd = ready<T>(c.tensor(4));
     const int64_t chunks = (count + kTileRows - 1) / kTileRows;
     std::vector<T> partial(static_cast<size_t>(chunks * 2 * n));
     parallel_for(chunks, grain(n * kTileRows), [&, count = count, n = n](int64_t begin, int64_t end) {
@@ -227,8 +253,10 @@ void run_normalize_backward_weight(Call& c) {
         const int64_t row = k * kTileRows, rows = std::min(kTileRows, count - row);
         T* sums = partial.data() + k * 2 * n;
         const auto run = [&](auto loop) {
-          run_vectorised<decltype(loop)>(static_cast<const T*>(g.data<T>() + row * n), static_cast<const T*>(x.data<T>() + row * n),
-                                         static_cast<const T*>(mean.defined() ? mean.data<T>() + row : nullptr), static_cast<const T*>(rstd.data<T>() + row), sums, sums + n, rows, n);
+          run_vectorised<decltype(loop)>(static_cast<const T*>(g.data<T>() + row * n),
+                                         static_cast<const T*>(x.data<T>() + row * n),
+                                         static_cast<const T*>(mean.defined() ? mean.data<T>() + row : nullptr),
+                                         static_cast<const T*>(rstd.data<T>() + row), sums, sums + n, rows, n);
         };
         mean.defined() ? run(WeightSums<T, true>()) : run(WeightSums<T, false>());
       }
@@ -244,7 +272,8 @@ void run_normalize_backward_weight(Call& c) {
 template <class T>
 struct ScaleRows {
   template <class Fma>
-  CRESSET_INLINE void run(const T* x, T* y, const T* scale, const T* shift, int64_t first, int64_t rows, int64_t period, int64_t n) {
+  CRESSET_INLINE void run(const T* x, T* y, const T* scale, const T* shift, int64_t first, int64_t rows, int64_t period,
+                          int64_t n) {
     for (int64_t r = first; r < first + rows; ++r) {
       const T a = scale[r % period], b = shift[r % period];
       const T* __restrict from = x + r * n;
@@ -256,7 +285,8 @@ struct ScaleRows {
 template <class T>
 struct ScaleColumns {
   template <class Fma>
-  CRESSET_INLINE void run(const T* x, T* y, const T* __restrict scale, const T* __restrict shift, int64_t first, int64_t rows, int64_t columns) {
+  CRESSET_INLINE void run(const T* x, T* y, const T* __restrict scale, const T* __restrict shift, int64_t first,
+                          int64_t rows, int64_t columns) {
     for (int64_t r = first; r < first + rows; ++r) {
       const T* __restrict from = x + r * columns;
       T* __restrict to = y + r * columns;
@@ -265,7 +295,8 @@ struct ScaleColumns {
   }
 };
 
-// Sums of the gradient, and of the gradient times the distance from the mean: what all gradients of a normalization are made of.
+// Sums of the gradient, and of the gradient times the distance from the mean: what all gradients of a normalization are
+// made of.
 struct GradSums {
   double level = 0, slope = 0;
 };
@@ -280,7 +311,8 @@ struct GradSumsOfRow {
 template <class T>
 struct GradSumsOfColumns {
   template <class Fma>
-  CRESSET_INLINE void run(const T* g, const T* x, const T* __restrict mean, int64_t rows, int64_t columns, T* __restrict level, T* __restrict slope) {
+  CRESSET_INLINE void run(const T* g, const T* x, const T* __restrict mean, int64_t rows, int64_t columns,
+                          T* __restrict level, T* __restrict slope) {
     for (int64_t c = 0; c < columns; ++c) level[c] = slope[c] = 0;
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < columns; ++c) {
@@ -299,11 +331,12 @@ struct GradCoefficients {
 template <class T>
 struct GradRows {
   template <class Fma>
-  CRESSET_INLINE void run(const T* g, const T* x, T* dx, const GradCoefficients<T>* k, int64_t first, int64_t rows, int64_t period, int64_t n) {
+  CRESSET_INLINE void run(const T* g, const T* x, T* dx, const GradCoefficients<T>* k, int64_t first, int64_t rows,
+                          int64_t period, int64_t n) {
     for (int64_t r = first; r < first + rows; ++r) {
       const size_t at = static_cast<size_t>(r % period);
       const T a = k->a[at], p = k->p[at], q = k->q[at], mean = k->mean[at];
-      const T *__restrict from = x + r * n, *__restrict grad = g + r * n;
+      const T* __restrict from = x + r * n, * __restrict grad = g + r * n;
       T* __restrict to = dx + r * n;
       for (int64_t i = 0; i < n; ++i) to[i] = a * grad[i] - p - q * (from[i] - mean);
     }
@@ -312,10 +345,11 @@ struct GradRows {
 template <class T>
 struct GradColumns {
   template <class Fma>
-  CRESSET_INLINE void run(const T* g, const T* x, T* dx, const T* __restrict a, const T* __restrict p, const T* __restrict q, const T* __restrict mean, int64_t first,
-                          int64_t rows, int64_t columns) {
+  CRESSET_INLINE void run(const T* g, const T* x, T* dx, const T* __restrict a, const T* __restrict p,
+                          const T* __restrict q, const T* __restrict mean, int64_t first, int64_t rows,
+                          int64_t columns) {
     for (int64_t r = first; r < first + rows; ++r) {
-      const T *__restrict from = x + r * columns, *__restrict grad = g + r * columns;
+      const T* __restrict from = x + r * columns, * __restrict grad = g + r * columns;
       T* __restrict to = dx + r * columns;
       for (int64_t c = 0; c < columns; ++c) to[c] = a[c] * grad[c] - p[c] - q[c] * (from[c] - mean[c]);
     }
@@ -326,7 +360,8 @@ struct GradColumns {
 
 // (input, weight?, bias?, N, C, HxW, group, eps) -> (output, mean, rstd)
 bool keeps_channels_last(const Tensor& t) {
-  return !t.is_contiguous() && ((t.dim() == 4 && is_contiguous(t, MemoryFormat::channels_last)) || (t.dim() == 5 && is_contiguous(t, MemoryFormat::channels_last_3d)));
+  return !t.is_contiguous() && ((t.dim() == 4 && is_contiguous(t, MemoryFormat::channels_last)) ||
+                                (t.dim() == 5 && is_contiguous(t, MemoryFormat::channels_last_3d)));
 }
 void promise_in_layout(Call& c, const Tensor& t) {
   TensorInfo info{t.sizes(), {}, t.dtype(), t.device()};
@@ -338,12 +373,16 @@ void infer_group_norm(Call& c) {
   const Tensor t = c.tensor(0);
   const int64_t batch = c.integer(3), channels = c.integer(4), groups = c.integer(6);
   check(groups > 0, "Expected num groups to be greater than 0, got ", groups);
-  check(channels % groups == 0, "Expected number of channels in input to be divisible by num_groups, but got input of shape ", list(t.sizes()), " and num_groups=", groups);
+  check(channels % groups == 0,
+        "Expected number of channels in input to be divisible by num_groups, but got input of shape ", list(t.sizes()),
+        " and num_groups=", groups);
   for (int i : {1, 2})
-    check(!c.has(i) || (c.tensor(i).dim() == 1 && c.tensor(i).numel() == channels), "Expected ", i == 1 ? "weight" : "bias",
-          " to be a vector of size equal to the number of channels in input, but got ", i == 1 ? "weight" : "bias", " of shape ",
-          list(c.has(i) ? DimsView(c.tensor(i).sizes()) : DimsView()), " and input of shape ", list(t.sizes()));
-  check_implemented(is_floating(t.dtype()), "\"GroupNormKernelImpl\" not implemented for '", legacy_name(t.dtype()), "'");
+    check(!c.has(i) || (c.tensor(i).dim() == 1 && c.tensor(i).numel() == channels), "Expected ",
+          i == 1 ? "weight" : "bias", " to be a vector of size equal to the number of channels in input, but got ",
+          i == 1 ? "weight" : "bias", " of shape ", list(c.has(i) ? DimsView(c.tensor(i).sizes()) : DimsView()),
+          " and input of shape ", list(t.sizes()));
+  check_implemented(is_floating(t.dtype()), "\"GroupNormKernelImpl\" not implemented for '", legacy_name(t.dtype()),
+                    "'");
   promise_in_layout(c, t);
   const int64_t sizes[] = {batch, groups};
   const Dtype dtype = statistics_dtype(c, t, {1, 2});
@@ -358,17 +397,20 @@ Tensor plain_result(const Tensor& out) {
 
 void run_group_norm(Call& c) {
   const Tensor t = c.tensor(0);
-  const int64_t batch = c.integer(3), channels = c.integer(4), space = c.integer(5), groups = c.integer(6), wide = groups ? channels / groups : 0;
+  const int64_t batch = c.integer(3), channels = c.integer(4), space = c.integer(5), groups = c.integer(6),
+                wide = groups ? channels / groups : 0;
   const double eps = c.real(7);
   visit_computed(t.dtype(), "group_norm", [&]<class T>() {
     const Tensor x = ready<T>(t), y = plain_result<T>(c.out(0)), mean = made<T>(c.out(1)), rstd = made<T>(c.out(2));
     const int64_t sizes[] = {batch * groups, wide * space}, strides[] = {wide * space, 1}, results[] = {batch * groups};
-    const Tensor variance = empty(results, dtype_of<T>), flat_mean = view_of(mean, results, contiguous_strides(results), mean.offset());
+    const Tensor variance = empty(results, dtype_of<T>),
+                 flat_mean = view_of(mean, results, contiguous_strides(results), mean.offset());
     variance_and_mean(view_of(x, sizes, strides, x.offset()), 2, 0, variance, flat_mean);
     const auto weight = vector_or<T>(c, 1, channels, T(1)), bias = vector_or<T>(c, 2, channels, T(0));
     std::vector<T> scale(static_cast<size_t>(batch * channels)), shift(scale);
     for (int64_t i = 0; i < batch * groups; ++i) {
-      const T r = static_cast<T>(1 / std::sqrt(static_cast<double>(variance.data<T>()[i]) + eps)), m = mean.data<T>()[i];
+      const T r = static_cast<T>(1 / std::sqrt(static_cast<double>(variance.data<T>()[i]) + eps)),
+              m = mean.data<T>()[i];
       rstd.data<T>()[i] = r;
       for (int64_t k = 0; k < wide; ++k) {
         const size_t row = static_cast<size_t>(i * wide + k), channel = row % static_cast<size_t>(channels);
@@ -377,7 +419,8 @@ void run_group_norm(Call& c) {
       }
     }
     parallel_for(batch * channels, grain(space), [&](int64_t begin, int64_t end) {
-      run_vectorised<ScaleRows<T>>(static_cast<const T*>(x.data<T>()), y.data<T>(), static_cast<const T*>(scale.data()), static_cast<const T*>(shift.data()), begin, end - begin, batch * channels, space);
+      run_vectorised<ScaleRows<T>>(static_cast<const T*>(x.data<T>()), y.data<T>(), static_cast<const T*>(scale.data()),
+                                   static_cast<const T*>(shift.data()), begin, end - begin, batch * channels, space);
     });
     store(c.out(0), y);
     store(c.out(1), mean);
@@ -395,7 +438,8 @@ void infer_group_norm_backward(Call& c) {
 }
 void run_group_norm_backward(Call& c) {
   const Tensor t = c.tensor(1);
-  const int64_t batch = c.integer(5), channels = c.integer(6), space = c.integer(7), groups = c.integer(8), wide = channels / groups;
+  const int64_t batch = c.integer(5), channels = c.integer(6), space = c.integer(7), groups = c.integer(8),
+                wide = channels / groups;
   visit_computed(t.dtype(), "group_norm_backward", [&]<class T>() {
     const Tensor g = ready<T>(c.tensor(0)), x = ready<T>(t), mean = ready<T>(c.tensor(2)), rstd = ready<T>(c.tensor(3));
     const Tensor dx = made<T>(c.out(0)), dw = made<T>(c.out(1)), db = made<T>(c.out(2));
@@ -404,7 +448,9 @@ void run_group_norm_backward(Call& c) {
     std::vector<GradSums> sums(static_cast<size_t>(rows));
     parallel_for(rows, grain(space), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r)
-        run_vectorised<GradSumsOfRow<T>>(static_cast<const T*>(g.data<T>() + r * space), static_cast<const T*>(x.data<T>() + r * space), mean.data<T>()[r / wide], space, &sums[static_cast<size_t>(r)]);
+        run_vectorised<GradSumsOfRow<T>>(static_cast<const T*>(g.data<T>() + r * space),
+                                         static_cast<const T*>(x.data<T>() + r * space), mean.data<T>()[r / wide],
+                                         space, &sums[static_cast<size_t>(r)]);
     });
     GradCoefficients<T> k(rows);
     const double share = 1 / static_cast<double>(wide * space);
@@ -424,7 +470,8 @@ void run_group_norm_backward(Call& c) {
       }
     }
     parallel_for(rows, grain(space), [&](int64_t begin, int64_t end) {
-      run_vectorised<GradRows<T>>(static_cast<const T*>(g.data<T>()), static_cast<const T*>(x.data<T>()), dx.data<T>(), static_cast<const GradCoefficients<T>*>(&k), begin, end - begin, rows, space);
+      run_vectorised<GradRows<T>>(static_cast<const T*>(g.data<T>()), static_cast<const T*>(x.data<T>()), dx.data<T>(),
+                                  static_cast<const GradCoefficients<T>*>(&k), begin, end - begin, rows, space);
     });
     for (int64_t channel = 0; channel < channels; ++channel) {
       double w = 0, b = 0;
@@ -464,14 +511,16 @@ Tensor in_layout_of(const Tensor& input, const Tensor& t) {
   return is_contiguous(x, format) ? x : clone(x, format);
 }
 
-// (input, weight?, bias?, running_mean?, running_var?, training, momentum, eps) -> (output, mean, rstd); in evaluation the latter are empty.
+// (input, weight?, bias?, running_mean?, running_var?, training, momentum, eps) -> (output, mean, rstd); in evaluation
+// the latter are empty.
 void infer_batch_norm(Call& c) {
   const Tensor t = c.tensor(0);
   check_index(t.dim() >= 2, "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
   static constexpr const char* kNames[] = {"", "weight", "bias", "running_mean", "running_var"};
   const bool training = c.boolean(5);
   for (int i = 1; i < 5; ++i) {
-    check(!c.has(i) || c.tensor(i).numel() == t.size(1), kNames[i], " should contain ", t.size(1), " elements not ", c.has(i) ? c.tensor(i).numel() : 0);
+    check(!c.has(i) || c.tensor(i).numel() == t.size(1), kNames[i], " should contain ", t.size(1), " elements not ",
+          c.has(i) ? c.tensor(i).numel() : 0);
     check(i < 3 || training || c.has(i), kNames[i], " must be defined in evaluation mode");
   }
   check_implemented(is_floating(t.dtype()), "\"batch_norm\" not implemented for '", legacy_name(t.dtype()), "'");
@@ -482,12 +531,14 @@ void infer_batch_norm(Call& c) {
   c.promise(sizes, dtype, t.device());
 }
 
-// running = (1 - momentum) running + momentum now. Not counted as a change of the tensor: backward never reads it in training.
+// running = (1 - momentum) running + momentum now. Not counted as a change of the tensor: backward never reads it in
+// training.
 template <class T>
 void update_running(const Tensor& running, const std::vector<T>& now, double momentum) {
   const Tensor before = ready<double>(running), after = empty(running.sizes(), Dtype::f64);
   for (int64_t i = 0; i < before.numel(); ++i)
-    after.data<double>()[i] = (1 - momentum) * before.data<double>()[i] + momentum * static_cast<double>(now[static_cast<size_t>(i)]);
+    after.data<double>()[i] =
+        (1 - momentum) * before.data<double>()[i] + momentum * static_cast<double>(now[static_cast<size_t>(i)]);
   copy_into(running, after);
 }
 
@@ -510,12 +561,14 @@ void run_batch_norm(Call& c) {
       const Tensor variances = empty(sizes, dtype_of<T>), means = empty(sizes, dtype_of<T>);
       variance_and_mean(x, all_dims(x) & ~uint64_t{2}, 0, variances, means);
       mean.assign(means.data<T>(), means.data<T>() + s.channels);
-      for (size_t i = 0; i < channels; ++i) rstd[i] = static_cast<T>(1 / std::sqrt(static_cast<double>(variances.data<T>()[i]) + eps));
+      for (size_t i = 0; i < channels; ++i)
+        rstd[i] = static_cast<T>(1 / std::sqrt(static_cast<double>(variances.data<T>()[i]) + eps));
       if (c.has(3)) update_running(c.tensor(3), mean, momentum);
       if (c.has(4)) {
         std::vector<T> unbiased(channels);
         const double count = static_cast<double>(s.each());
-        for (size_t i = 0; i < channels; ++i) unbiased[i] = static_cast<T>(static_cast<double>(variances.data<T>()[i]) * (count / (count - 1)));
+        for (size_t i = 0; i < channels; ++i)
+          unbiased[i] = static_cast<T>(static_cast<double>(variances.data<T>()[i]) * (count / (count - 1)));
         update_running(c.tensor(4), unbiased, momentum);
       }
       const Tensor kept_mean = made<T>(c.out(1)), kept_rstd = made<T>(c.out(2));
@@ -529,7 +582,8 @@ void run_batch_norm(Call& c) {
     } else {
       mean = vector_or<T>(c, 3, s.channels, T(0));
       const auto variance = vector_or<T>(c, 4, s.channels, T(1));
-      for (size_t i = 0; i < channels; ++i) rstd[i] = static_cast<T>(1 / std::sqrt(static_cast<double>(variance[i]) + eps));
+      for (size_t i = 0; i < channels; ++i)
+        rstd[i] = static_cast<T>(1 / std::sqrt(static_cast<double>(variance[i]) + eps));
     }
     std::vector<T> scale = vector_or<T>(c, 1, s.channels, T(1)), shift = vector_or<T>(c, 2, s.channels, T(0));
     for (size_t i = 0; i < channels; ++i) {
@@ -539,9 +593,13 @@ void run_batch_norm(Call& c) {
     const T *from = x.data<T>(), *a = scale.data(), *b = shift.data();
     T* to = y.data<T>();
     if (s.innermost) {
-      parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) { run_vectorised<ScaleColumns<T>>(from, to, a, b, begin, end - begin, s.channels); });
+      parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) {
+        run_vectorised<ScaleColumns<T>>(from, to, a, b, begin, end - begin, s.channels);
+      });
     } else {
-      parallel_for(s.batch * s.channels, grain(s.space), [&](int64_t begin, int64_t end) { run_vectorised<ScaleRows<T>>(from, to, a, b, begin, end - begin, s.channels, s.space); });
+      parallel_for(s.batch * s.channels, grain(s.space), [&](int64_t begin, int64_t end) {
+        run_vectorised<ScaleRows<T>>(from, to, a, b, begin, end - begin, s.channels, s.space);
+      });
     }
     store(c.out(0), y);
   });
@@ -564,7 +622,8 @@ std::vector<GradSums> channel_sums(const Channels& s, const T* g, const T* x, co
       for (int64_t channel = begin; channel < end; ++channel)
         for (int64_t n = 0; n < s.batch; ++n) {
           const int64_t at = (n * s.channels + channel) * s.space;
-          run_vectorised<GradSumsOfRow<T>>(g + at, x + at, mean[static_cast<size_t>(channel)], s.space, &sums[static_cast<size_t>(channel)]);
+          run_vectorised<GradSumsOfRow<T>>(g + at, x + at, mean[static_cast<size_t>(channel)], s.space,
+                                           &sums[static_cast<size_t>(channel)]);
         }
     });
     return sums;
@@ -575,7 +634,8 @@ std::vector<GradSums> channel_sums(const Channels& s, const T* g, const T* x, co
     for (int64_t k = begin; k < end; ++k) {
       const int64_t row = k * kTileRows;
       T* level = partial.data() + k * 2 * s.channels;
-      run_vectorised<GradSumsOfColumns<T>>(g + row * s.channels, x + row * s.channels, mean.data(), std::min(kTileRows, s.each() - row), s.channels, level, level + s.channels);
+      run_vectorised<GradSumsOfColumns<T>>(g + row * s.channels, x + row * s.channels, mean.data(),
+                                           std::min(kTileRows, s.each() - row), s.channels, level, level + s.channels);
     }
   });
   for (int64_t k = 0; k < chunks; ++k)
@@ -596,12 +656,15 @@ void run_batch_norm_backward(Call& c) {
     return;
   }
   visit_computed(t.dtype(), "batch_norm_backward", [&]<class T>() {
-    const Tensor g = in_layout_of<T>(t, c.tensor(0)), x = in_layout_of<T>(t, t), dx = made<T>(c.out(0)), dw = made<T>(c.out(1)), db = made<T>(c.out(2));
-    const auto mean = vector_or<T>(c, 2, s.channels, T(0)), rstd = vector_or<T>(c, 3, s.channels, T(1)), weight = vector_or<T>(c, 4, s.channels, T(1));
+    const Tensor g = in_layout_of<T>(t, c.tensor(0)), x = in_layout_of<T>(t, t), dx = made<T>(c.out(0)),
+                 dw = made<T>(c.out(1)), db = made<T>(c.out(2));
+    const auto mean = vector_or<T>(c, 2, s.channels, T(0)), rstd = vector_or<T>(c, 3, s.channels, T(1)),
+               weight = vector_or<T>(c, 4, s.channels, T(1));
     const auto sums = channel_sums(s, static_cast<const T*>(g.data<T>()), static_cast<const T*>(x.data<T>()), mean);
     GradCoefficients<T> k(s.channels);
     k.mean = mean;
-    const double share = c.boolean(5) ? 1 / static_cast<double>(s.each()) : 0.0;  // in evaluation the statistics are constants
+    const double share =
+        c.boolean(5) ? 1 / static_cast<double>(s.each()) : 0.0;  // in evaluation the statistics are constants
     for (size_t i = 0; i < static_cast<size_t>(s.channels); ++i) {
       const double r = rstd[i], a = r * static_cast<double>(weight[i]);
       k.a[i] = static_cast<T>(a);
@@ -614,12 +677,14 @@ void run_batch_norm_backward(Call& c) {
     T* to = dx.data<T>();
     if (s.innermost) {
       parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) {
-        run_vectorised<GradColumns<T>>(grad, from, to, static_cast<const T*>(k.a.data()), static_cast<const T*>(k.p.data()), static_cast<const T*>(k.q.data()),
+        run_vectorised<GradColumns<T>>(grad, from, to, static_cast<const T*>(k.a.data()),
+                                       static_cast<const T*>(k.p.data()), static_cast<const T*>(k.q.data()),
                                        static_cast<const T*>(k.mean.data()), begin, end - begin, s.channels);
       });
     } else {
       parallel_for(s.batch * s.channels, grain(s.space), [&](int64_t begin, int64_t end) {
-        run_vectorised<GradRows<T>>(grad, from, to, static_cast<const GradCoefficients<T>*>(&k), begin, end - begin, s.channels, s.space);
+        run_vectorised<GradRows<T>>(grad, from, to, static_cast<const GradCoefficients<T>*>(&k), begin, end - begin,
+                                    s.channels, s.space);
       });
     }
     store(c.out(0), dx);
@@ -632,21 +697,36 @@ void run_batch_norm_backward(Call& c) {
 
 void register_normalization(Registry& r) {
   const uint32_t kInternal = kFunctionOnly | kNotDifferentiable;
-  r.add("native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor mean, Tensor rstd)", infer_normalize<true>, run_normalize<true>,
-        kFunctionOnly | kFirstResultOnly);
-  r.add("_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float eps) -> (Tensor, Tensor rstd)", infer_normalize<false>, run_normalize<false>, kFunctionOnly | kFirstResultOnly, "RmsNormBackward0");
-  r.add("_normalize_backward_input(Tensor grad, Tensor input, int[] normalized_shape, Tensor? mean, Tensor rstd, Tensor? weight) -> Tensor", infer_normalize_backward_input,
-        run_normalize_backward_input, kInternal);
-  r.add("_normalize_backward_weight(Tensor grad, Tensor input, int[] normalized_shape, Tensor? mean, Tensor rstd) -> (Tensor, Tensor)", infer_normalize_backward_weight,
-        run_normalize_backward_weight, kInternal);
-  r.add("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) -> (Tensor, Tensor mean, Tensor rstd)", infer_group_norm, run_group_norm,
-        kFunctionOnly);
-  r.add("_group_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, int HxW, int group) -> (Tensor, Tensor, Tensor)", infer_group_norm_backward,
-        run_group_norm_backward, kInternal);
-  r.add("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor mean, Tensor rstd)",
-        infer_batch_norm, run_batch_norm, kFunctionOnly | kFirstResultOnly);
-  r.add("_batch_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, bool training) -> (Tensor, Tensor, Tensor)", infer_batch_norm_backward,
-        run_batch_norm_backward, kInternal);
+  r.add(
+      "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, "
+      "Tensor mean, Tensor rstd)",
+      infer_normalize<true>, run_normalize<true>, kFunctionOnly | kFirstResultOnly);
+  r.add("_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float eps) -> (Tensor, Tensor rstd)",
+        infer_normalize<false>, run_normalize<false>, kFunctionOnly | kFirstResultOnly, "RmsNormBackward0");
+  r.add(
+      "_normalize_backward_input(Tensor grad, Tensor input, int[] normalized_shape, Tensor? mean, Tensor rstd, Tensor? "
+      "weight) -> Tensor",
+      infer_normalize_backward_input, run_normalize_backward_input, kInternal);
+  r.add(
+      "_normalize_backward_weight(Tensor grad, Tensor input, int[] normalized_shape, Tensor? mean, Tensor rstd) -> "
+      "(Tensor, Tensor)",
+      infer_normalize_backward_weight, run_normalize_backward_weight, kInternal);
+  r.add(
+      "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) -> "
+      "(Tensor, Tensor mean, Tensor rstd)",
+      infer_group_norm, run_group_norm, kFunctionOnly);
+  r.add(
+      "_group_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, int "
+      "HxW, int group) -> (Tensor, Tensor, Tensor)",
+      infer_group_norm_backward, run_group_norm_backward, kInternal);
+  r.add(
+      "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool "
+      "training, float momentum, float eps) -> (Tensor, Tensor mean, Tensor rstd)",
+      infer_batch_norm, run_batch_norm, kFunctionOnly | kFirstResultOnly);
+  r.add(
+      "_batch_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, bool training) -> "
+      "(Tensor, Tensor, Tensor)",
+      infer_batch_norm_backward, run_batch_norm_backward, kInternal);
 }
 
 }  // namespace cresset

@@ -1,5 +1,6 @@
-// Sums, products, extremes and where they are, logic. What a chunk of elements becomes is written here as short structs; how chunks are
-// found, shared among threads and merged is in fold.h. Variance, norms and logsumexp are in moments.cpp.
+// Sums, products, extremes and where they are, logic. What a chunk of elements becomes is written here as short
+// structs; how chunks are found, shared among threads and merged is in fold.h. Variance, norms and logsumexp are in
+// moments.cpp.
 #include "ops/reduction.h"
 
 namespace cresset {
@@ -84,7 +85,8 @@ struct ExtremePlace {
     while (at + 1 < n && !question(at)) ++at;
     return at;
   }
-  CRESSET_INLINE_MEMBER void columns(const T* x, int64_t step, int64_t rows, int64_t count, int64_t first, Place<T>* accs) const {
+  CRESSET_INLINE_MEMBER void columns(const T* x, int64_t step, int64_t rows, int64_t count, int64_t first,
+                                     Place<T>* accs) const {
     using Index = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
     alignas(64) T values[kFoldColumns];
     alignas(64) Index rows_of[kFoldColumns];
@@ -120,10 +122,13 @@ struct ExtremeIndex : ExtremePlace<T, kLargest> {
 void check_has_elements(const char* who, const Tensor& t, uint64_t reduced) {
   if (t.numel() > 0) return;
   for (int64_t d = 0; d < t.dim(); ++d)
-    check_index(!(reduced >> d & 1) || t.size(d) != 0, who, "(): Expected reduction dim ", d, " to have non-zero size.");
+    check_index(!(reduced >> d & 1) || t.size(d) != 0, who, "(): Expected reduction dim ", d,
+                " to have non-zero size.");
 }
 void check_has_any(const char* who, const Tensor& t) {
-  check(t.numel() > 0, who, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+  check(t.numel() > 0, who,
+        "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+        "argument.");
 }
 
 template <class F>
@@ -147,9 +152,12 @@ struct ReduceArguments {
 enum class Form { all, dims, dim };
 template <Form kForm>
 ReduceArguments arguments_of(const Call& c, const Tensor& t) {
-  if constexpr (kForm == Form::all) return {all_dims(t), false, 1};
-  else if constexpr (kForm == Form::dims) return {dims_at(c, 1, t), c.boolean(2), 3};
-  else return {dim_at(c, 1, t), c.boolean(2), 3};
+  if constexpr (kForm == Form::all)
+    return {all_dims(t), false, 1};
+  else if constexpr (kForm == Form::dims)
+    return {dims_at(c, 1, t), c.boolean(2), 3};
+  else
+    return {dim_at(c, 1, t), c.boolean(2), 3};
 }
 
 template <Form kForm>
@@ -161,7 +169,8 @@ void infer_sum(Call& c) {
 template <Form kForm>
 void run_sum(Call& c) {
   const Tensor t = c.tensor(0);
-  visit_sum(c.out().dtype(), "sum_cpu", [&]<class T>() { fold_into(c, t, arguments_of<kForm>(c, t).reduced, Sum<T>()); });
+  visit_sum(c.out().dtype(), "sum_cpu",
+            [&]<class T>() { fold_into(c, t, arguments_of<kForm>(c, t).reduced, Sum<T>()); });
 }
 
 void infer_nansum(Call& c) {
@@ -172,7 +181,8 @@ void infer_nansum(Call& c) {
 void run_nansum(Call& c) {
   const Tensor t = c.tensor(0);
   const bool to_integer = is_floating(t.dtype()) && !is_differentiable(c.out().dtype());
-  visit_sum(to_integer ? t.dtype() : c.out().dtype(), "nansum_cpu", [&]<class T>() { fold_into(c, t, dims_at(c, 1, t), Sum<T, AddNumbers<T>>()); });
+  visit_sum(to_integer ? t.dtype() : c.out().dtype(), "nansum_cpu",
+            [&]<class T>() { fold_into(c, t, dims_at(c, 1, t), Sum<T, AddNumbers<T>>()); });
 }
 
 template <Form kForm>
@@ -195,7 +205,8 @@ void run_mean(Call& c) {
 template <Form kForm>
 void run_prod(Call& c) {
   const Tensor t = c.tensor(0);
-  visit_sum(c.out().dtype(), "prod_cpu", [&]<class T>() { fold_into(c, t, arguments_of<kForm>(c, t).reduced, Plain<Multiply<T>, T>()); });
+  visit_sum(c.out().dtype(), "prod_cpu",
+            [&]<class T>() { fold_into(c, t, arguments_of<kForm>(c, t).reduced, Plain<Multiply<T>, T>()); });
 }
 
 // ---------------------------------------------------------------- extremes
@@ -210,19 +221,20 @@ void infer_amax(Call& c) {
   const uint64_t reduced = dims_at(c, 1, t);
   if (c.integers(1).empty()) check_has_any(who, t);
   check_has_elements(who, t, reduced);
-  check(!c.target || c.target->dtype() == t.dtype(), "Expected the dtype for input and out to match, but got ", legacy_name(t.dtype()), " for input's dtype and ",
-        legacy_name(c.target ? c.target->dtype() : t.dtype()), " for out's dtype.");
+  check(!c.target || c.target->dtype() == t.dtype(), "Expected the dtype for input and out to match, but got ",
+        legacy_name(t.dtype()), " for input's dtype and ", legacy_name(c.target ? c.target->dtype() : t.dtype()),
+        " for out's dtype.");
   promise_reduced(c, t, reduced, c.boolean(2), t.dtype());
 }
 template <bool kLargest>
-void fold_extreme(const Call& c, const Tensor& t, uint64_t reduced, const Tensor& out, const char* who) {
-  (void)c;
-  visit_ordered(t.dtype(), who, [&]<class T>() { run_fold(t, reduced, make_fold(Plain<Extreme<T, kLargest>, T>()), {&out, 1}); });
+void fold_extreme(const Tensor& t, uint64_t reduced, const Tensor& out, const char* who) {
+  visit_ordered(t.dtype(), who,
+                [&]<class T>() { run_fold(t, reduced, make_fold(Plain<Extreme<T, kLargest>, T>()), {&out, 1}); });
 }
 template <bool kLargest>
 void run_amax(Call& c) {
   const Tensor t = c.tensor(0);
-  fold_extreme<kLargest>(c, t, dims_at(c, 1, t), c.out(), kLargest ? "max_values_cpu" : "min_values_cpu");
+  fold_extreme<kLargest>(t, dims_at(c, 1, t), c.out(), kLargest ? "max_values_cpu" : "min_values_cpu");
 }
 
 template <bool kLargest>
@@ -234,7 +246,7 @@ void infer_max(Call& c) {
 template <bool kLargest>
 void run_max(Call& c) {
   const Tensor t = c.tensor(0);
-  fold_extreme<kLargest>(c, t, all_dims(t), c.out(), kLargest ? "max_all" : "min_all");
+  fold_extreme<kLargest>(t, all_dims(t), c.out(), kLargest ? "max_all" : "min_all");
 }
 
 void infer_aminmax(Call& c) {
@@ -242,15 +254,17 @@ void infer_aminmax(Call& c) {
   const uint64_t reduced = dim_at(c, 1, t);
   if (c.has(1) && t.numel() == 0)
     for (int64_t d = 0; d < t.dim(); ++d)
-      check_index(!(reduced >> d & 1) || t.size(d) != 0, "aminmax: Expected reduction dim ", d, " to have non-zero size.");
-  check(c.has(1) || t.numel() > 0, "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
+      check_index(!(reduced >> d & 1) || t.size(d) != 0, "aminmax: Expected reduction dim ", d,
+                  " to have non-zero size.");
+  check(c.has(1) || t.numel() > 0,
+        "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
   promise_reduced(c, t, reduced, c.boolean(2), t.dtype());
   promise_reduced(c, t, reduced, c.boolean(2), t.dtype());
 }
 void run_aminmax(Call& c) {
   const Tensor t = c.tensor(0);
-  fold_extreme<false>(c, t, dim_at(c, 1, t), c.out(0), "aminmax_kernel");
-  fold_extreme<true>(c, t, dim_at(c, 1, t), c.out(1), "aminmax_kernel");
+  fold_extreme<false>(t, dim_at(c, 1, t), c.out(0), "aminmax_kernel");
+  fold_extreme<true>(t, dim_at(c, 1, t), c.out(1), "aminmax_kernel");
 }
 
 template <bool kLargest>
@@ -265,7 +279,8 @@ void infer_max_dim(Call& c) {
 template <bool kLargest>
 void run_max_dim(Call& c) {
   const Tensor t = c.tensor(0);
-  visit_ordered(t.dtype(), extreme_name<kLargest>, [&]<class T>() { fold_into(c, t, dim_at(c, 1, t), ExtremeAndIndex<T, kLargest>()); });
+  visit_ordered(t.dtype(), extreme_name<kLargest>,
+                [&]<class T>() { fold_into(c, t, dim_at(c, 1, t), ExtremeAndIndex<T, kLargest>()); });
 }
 
 // max(a, b) is the pointwise maximum by another name.
@@ -295,7 +310,8 @@ void infer_argmax(Call& c) {
 template <bool kLargest>
 void run_argmax(Call& c) {
   const Tensor t = c.tensor(0);
-  visit_ordered(t.dtype(), kLargest ? "argmax" : "argmin", [&]<class T>() { fold_into(c, t, dim_at(c, 1, t), ExtremeIndex<T, kLargest>()); });
+  visit_ordered(t.dtype(), kLargest ? "argmax" : "argmin",
+                [&]<class T>() { fold_into(c, t, dim_at(c, 1, t), ExtremeIndex<T, kLargest>()); });
 }
 
 // ---------------------------------------------------------------- any, all, count_nonzero
@@ -336,30 +352,42 @@ void register_moments(Registry& r);  // moments.cpp
 
 void register_reduction(Registry& r) {
   r.add("sum.all(Tensor input, *, ScalarType? dtype=None) -> Tensor", infer_sum<Form::all>, run_sum<Form::all>);
-  r.add("sum(Tensor input, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", infer_sum<Form::dims>, run_sum<Form::dims>, 0, "SumBackward1");
-  r.add("nansum(Tensor input, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", infer_nansum, run_nansum);
+  r.add("sum(Tensor input, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        infer_sum<Form::dims>, run_sum<Form::dims>, 0, "SumBackward1");
+  r.add("nansum(Tensor input, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", infer_nansum,
+        run_nansum);
   r.add("mean.all(Tensor input, *, ScalarType? dtype=None) -> Tensor", infer_mean<Form::all>, run_mean<Form::all>);
-  r.add("mean(Tensor input, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", infer_mean<Form::dims>, run_mean<Form::dims>, 0, "MeanBackward1");
+  r.add("mean(Tensor input, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        infer_mean<Form::dims>, run_mean<Form::dims>, 0, "MeanBackward1");
   r.add("prod(Tensor input, *, ScalarType? dtype=None) -> Tensor", infer_sum<Form::all>, run_prod<Form::all>);
-  r.add("prod.dim(Tensor input, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", infer_sum<Form::dim>, run_prod<Form::dim>, 0, "ProdBackward1");
+  r.add("prod.dim(Tensor input, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        infer_sum<Form::dim>, run_prod<Form::dim>, 0, "ProdBackward1");
 
   r.add("amax(Tensor input, int[1] dim=[], bool keepdim=False) -> Tensor", infer_amax<true>, run_amax<true>);
   r.add("amin(Tensor input, int[1] dim=[], bool keepdim=False) -> Tensor", infer_amax<false>, run_amax<false>);
-  r.add("aminmax(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", infer_aminmax, run_aminmax);
+  r.add("aminmax(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", infer_aminmax,
+        run_aminmax);
   r.add("max(Tensor input) -> Tensor", infer_max<true>, run_max<true>, 0, "MaxBackward1");
   r.add("max.other(Tensor input, Tensor other) -> Tensor", nullptr, run_max_other<true>, kComposite);
-  r.add("max.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", infer_max_dim<true>, run_max_dim<true>);
+  r.add("max.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", infer_max_dim<true>,
+        run_max_dim<true>);
   r.add("min(Tensor input) -> Tensor", infer_max<false>, run_max<false>, 0, "MinBackward1");
   r.add("min.other(Tensor input, Tensor other) -> Tensor", nullptr, run_max_other<false>, kComposite);
-  r.add("min.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", infer_max_dim<false>, run_max_dim<false>);
-  r.add("argmax(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", infer_argmax<true>, run_argmax<true>, kNotDifferentiable);
-  r.add("argmin(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", infer_argmax<false>, run_argmax<false>, kNotDifferentiable);
+  r.add("min.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", infer_max_dim<false>,
+        run_max_dim<false>);
+  r.add("argmax(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", infer_argmax<true>, run_argmax<true>,
+        kNotDifferentiable);
+  r.add("argmin(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", infer_argmax<false>, run_argmax<false>,
+        kNotDifferentiable);
 
   r.add("any(Tensor input) -> Tensor", infer_any, run_any<Or>, kNotDifferentiable);
-  r.add("any.dim(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", infer_any_dims, run_any_dims<Or>, kNotDifferentiable);
+  r.add("any.dim(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", infer_any_dims, run_any_dims<Or>,
+        kNotDifferentiable);
   r.add("all(Tensor input) -> Tensor", infer_any, run_any<And>, kNotDifferentiable);
-  r.add("all.dim(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", infer_any_dims, run_any_dims<And>, kNotDifferentiable);
-  r.add("count_nonzero(Tensor input, int[1]? dim=None) -> Tensor", infer_count_nonzero, run_count_nonzero, kNotDifferentiable);
+  r.add("all.dim(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", infer_any_dims, run_any_dims<And>,
+        kNotDifferentiable);
+  r.add("count_nonzero(Tensor input, int[1]? dim=None) -> Tensor", infer_count_nonzero, run_count_nonzero,
+        kNotDifferentiable);
 
   register_moments(r);
 }

@@ -26,13 +26,17 @@ struct Add {
   CRESSET_INLINE T identity() { return T(0); }
   CRESSET_INLINE T map(T x) { return x; }
   CRESSET_INLINE T combine(T a, T b) {
-    if constexpr (std::is_same_v<T, int64_t>) return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-    else return a + b;
+    if constexpr (std::is_same_v<T, int64_t>)
+      return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    else
+      return a + b;
   }
   template <class A>
   CRESSET_INLINE A merge(const A& a, const A& b) {
-    if constexpr (std::is_same_v<A, T>) return combine(a, b);
-    else return a + b;
+    if constexpr (std::is_same_v<A, T>)
+      return combine(a, b);
+    else
+      return a + b;
   }
 };
 
@@ -42,9 +46,12 @@ struct Multiply {
   CRESSET_INLINE T identity() { return T(1); }
   CRESSET_INLINE T map(T x) { return x; }
   CRESSET_INLINE T combine(T a, T b) {
-    if constexpr (std::is_same_v<T, int64_t>) return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-    else if constexpr (is_complex_type<T>) return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
-    else return a * b;
+    if constexpr (std::is_same_v<T, int64_t>)
+      return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else if constexpr (is_complex_type<T>)
+      return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+    else
+      return a * b;
   }
   template <class A>
   CRESSET_INLINE A merge(const A& a, const A& b) {
@@ -58,8 +65,10 @@ struct Extreme {
   using Value = T;
   using Limits = std::numeric_limits<T>;
   CRESSET_INLINE T identity() {
-    if constexpr (Limits::has_infinity) return kLargest ? -Limits::infinity() : Limits::infinity();
-    else return kLargest ? Limits::lowest() : Limits::max();
+    if constexpr (Limits::has_infinity)
+      return kLargest ? -Limits::infinity() : Limits::infinity();
+    else
+      return kLargest ? Limits::lowest() : Limits::max();
   }
   CRESSET_INLINE T map(T x) { return x; }
   CRESSET_INLINE bool beats(T b, T a) { return kLargest ? b > a : b < a; }
@@ -121,13 +130,17 @@ inline uint64_t dims_at(const Call& c, int i, const Tensor& t) {
   }
   return bits;
 }
-inline uint64_t dim_at(const Call& c, int i, const Tensor& t) { return c.has(i) ? uint64_t{1} << wrap_dim(c.integer(i), t.dim()) : all_dims(t); }
+inline uint64_t dim_at(const Call& c, int i, const Tensor& t) {
+  return c.has(i) ? uint64_t{1} << wrap_dim(c.integer(i), t.dim()) : all_dims(t);
+}
 
 inline void promise_reduced(Call& c, const Tensor& t, uint64_t reduced, bool keepdim, Dtype dtype) {
   TensorInfo info{{}, {}, dtype, t.device()};
   for (int64_t d = 0; d < t.dim(); ++d) {
-    if (!(reduced >> d & 1)) info.sizes.push_back(t.size(d));
-    else if (keepdim) info.sizes.push_back(1);
+    if (!(reduced >> d & 1))
+      info.sizes.push_back(t.size(d));
+    else if (keepdim)
+      info.sizes.push_back(1);
   }
   c.promise(std::move(info));
 }
@@ -154,11 +167,20 @@ inline Dtype dtype_wanted(const Call& c, int i, Dtype otherwise) {
 template <class F>
 void visit_sum(Dtype d, const char* who, F&& f) {
   switch (d) {
-    case Dtype::f16: case Dtype::bf16: case Dtype::f32: return f.template operator()<float>();
+    case Dtype::f16:
+    case Dtype::bf16:
+    case Dtype::f32: return f.template operator()<float>();
     case Dtype::f64: return f.template operator()<double>();
     case Dtype::c64: return f.template operator()<complex64>();
     case Dtype::c128: return f.template operator()<complex128>();
-    case Dtype::u8: case Dtype::i8: case Dtype::i16: case Dtype::i32: case Dtype::i64: case Dtype::u16: case Dtype::u32: case Dtype::u64:
+    case Dtype::u8:
+    case Dtype::i8:
+    case Dtype::i16:
+    case Dtype::i32:
+    case Dtype::i64:
+    case Dtype::u16:
+    case Dtype::u32:
+    case Dtype::u64:
     case Dtype::b8: return f.template operator()<int64_t>();
     default: fail(ErrorKind::not_implemented, '"', who, "\" not implemented for '", legacy_name(d), "'");
   }
@@ -170,6 +192,7 @@ void fold_into(const Call& c, const Tensor& t, uint64_t reduced, const F& f) {
 }
 
 // Of a real tensor, over the dims whose bit is set; sums of squares are divided by n - correction.
-void variance_and_mean(const Tensor& t, uint64_t reduced, double correction, const Tensor& variance, const Tensor& mean);
+void variance_and_mean(const Tensor& t, uint64_t reduced, double correction, const Tensor& variance,
+                       const Tensor& mean);
 
 }  // namespace cresset

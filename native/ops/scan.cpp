@@ -1,7 +1,7 @@
 // Scans: cumulative sums, products, extremes and log-sum-exps along one dimension.
 //
-// The tensor is seen as [outer][n][inner]. A scan along the last dimension runs element by element; along another, `inner` scans run side
-// by side. Sums and products of float are kept in double, as PyTorch does.
+// The tensor is seen as [outer][n][inner]. A scan along the last dimension runs element by element; along another,
+// `inner` scans run side by side. Sums and products of float are kept in double, as PyTorch does.
 #include <cmath>
 
 #include "base/parallel.h"
@@ -99,7 +99,8 @@ void scan(const Tensor& input, int64_t dim, const Tensor& out) {
   const Tensor to = out.dtype() == dtype_of<T> ? out : empty(out.sizes(), dtype_of<T>);
   const AlongDim l = along(x, dim);
   for_each_strip(l, [&](int64_t offset, int64_t count) {
-    run_loop<ScanLoop<Op, T>, T>(static_cast<const T*>(x.data<T>() + offset), to.data<T>() + offset, l.n, l.inner, count);
+    run_loop<ScanLoop<Op, T>, T>(static_cast<const T*>(x.data<T>() + offset), to.data<T>() + offset, l.n, l.inner,
+                                 count);
   });
   if (to.get() != out.get()) copy_into(out, to);
 }
@@ -108,21 +109,24 @@ void infer_cumulative(Call& c) {
   const Tensor t = c.tensor(0);
   wrap_dim(c.integer(1), t.dim());
   // The in-place form keeps its tensor's dtype.
-  check(!c.op.inplace || !c.has(2) || c.dtype_or(2, t.dtype()) == t.dtype(), "Bad in-place call: input tensor dtype ", name_of(t.dtype()), " and output tensor dtype ",
-        name_of(c.dtype_or(2, t.dtype())), " should match");
+  check(!c.op.inplace || !c.has(2) || c.dtype_or(2, t.dtype()) == t.dtype(), "Bad in-place call: input tensor dtype ",
+        name_of(t.dtype()), " and output tensor dtype ", name_of(c.dtype_or(2, t.dtype())), " should match");
   const Dtype dtype = dtype_wanted(c, 2, c.op.inplace || is_differentiable(t.dtype()) ? t.dtype() : Dtype::i64);
-  check_implemented(dtype != Dtype::b8, '"', c.op.functional ? c.op.functional->name() : c.op.name(), "_out_cpu\" not implemented for 'Bool'");
+  check_implemented(dtype != Dtype::b8, '"', c.op.functional ? c.op.functional->name() : c.op.name(),
+                    "_out_cpu\" not implemented for 'Bool'");
   c.promise(t.sizes(), dtype, t.device());
 }
 template <template <class> class Op>
 void run_cumulative(Call& c) {
-  visit_sum(c.out().dtype(), c.op.name().c_str(), [&]<class T>() { scan<Op<T>, T>(c.tensor(0), c.integer(1), c.out()); });
+  visit_sum(c.out().dtype(), c.op.name().c_str(),
+            [&]<class T>() { scan<Op<T>, T>(c.tensor(0), c.integer(1), c.out()); });
 }
 
 void infer_logcumsumexp(Call& c) {
   const Tensor t = c.tensor(0);
   wrap_dim(c.integer(1), t.dim());
-  check_implemented(is_differentiable(t.dtype()), "\"logcumsumexp_out_cpu\" not implemented for '", legacy_name(t.dtype()), "'");
+  check_implemented(is_differentiable(t.dtype()), "\"logcumsumexp_out_cpu\" not implemented for '",
+                    legacy_name(t.dtype()), "'");
   c.promise(t.sizes(), t.dtype(), t.device());
 }
 void run_logcumsumexp(Call& c) {
@@ -155,7 +159,8 @@ template <bool kLargest>
 void infer_cummax(Call& c) {
   const Tensor t = c.tensor(0);
   wrap_dim(c.integer(1), t.dim());
-  check_implemented(!is_complex(t.dtype()) && t.dtype() != Dtype::u64, kLargest ? "\"cummax_cpu\"" : "\"cummin_cpu\"", " not implemented for '", legacy_name(t.dtype()), "'");
+  check_implemented(!is_complex(t.dtype()) && t.dtype() != Dtype::u64, kLargest ? "\"cummax_cpu\"" : "\"cummin_cpu\"",
+                    " not implemented for '", legacy_name(t.dtype()), "'");
   c.promise_like(t);
   c.promise(t.sizes(), Dtype::i64, t.device());
 }
@@ -168,7 +173,8 @@ void run_cummax(Call& c) {
       const Tensor values = t.dtype() == dtype_of<T> ? c.out(0) : empty(t.sizes(), dtype_of<T>);
       const AlongDim l = along(x, c.integer(1));
       for_each_strip(l, [&](int64_t offset, int64_t count) {
-        run_loop<ExtremeScan<T, kLargest>, T>(static_cast<const T*>(x.data<T>() + offset), values.data<T>() + offset, c.out(1).data<int64_t>() + offset, l.n, l.inner, count);
+        run_loop<ExtremeScan<T, kLargest>, T>(static_cast<const T*>(x.data<T>() + offset), values.data<T>() + offset,
+                                              c.out(1).data<int64_t>() + offset, l.n, l.inner, count);
       });
       if (values.get() != c.out(0).get()) copy_into(c.out(0), values);
     }
@@ -178,8 +184,10 @@ void run_cummax(Call& c) {
 }  // namespace
 
 void register_scan(Registry& r) {
-  r.add("cumsum(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor", infer_cumulative, run_cumulative<RunningSum>, kInplace);
-  r.add("cumprod(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor", infer_cumulative, run_cumulative<RunningProduct>, kInplace);
+  r.add("cumsum(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor", infer_cumulative,
+        run_cumulative<RunningSum>, kInplace);
+  r.add("cumprod(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor", infer_cumulative,
+        run_cumulative<RunningProduct>, kInplace);
   r.add("logcumsumexp(Tensor input, int dim) -> Tensor", infer_logcumsumexp, run_logcumsumexp);
   r.add("cummax(Tensor input, int dim) -> (Tensor values, Tensor indices)", infer_cummax<true>, run_cummax<true>);
   r.add("cummin(Tensor input, int dim) -> (Tensor values, Tensor indices)", infer_cummax<false>, run_cummax<false>);

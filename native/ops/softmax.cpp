@@ -1,7 +1,8 @@
-// softmax and log_softmax along one dimension, and their gradients, each as one fused pass over rows that stay in the cache.
+// softmax and log_softmax along one dimension, and their gradients, each as one fused pass over rows that stay in the
+// cache.
 //
-// The tensor is seen as [outer][n][inner]. Along the last dimension a row is contiguous; along another, `inner` rows run side by side.
-// The halves are computed in float.
+// The tensor is seen as [outer][n][inner]. Along the last dimension a row is contiguous; along another, `inner` rows
+// run side by side. The halves are computed in float.
 #include "base/parallel.h"
 #include "base/vector_math.h"
 #include "ops/reduction.h"
@@ -93,7 +94,7 @@ struct GradientColumns {
     for (int64_t r = 0; r < n; ++r)
       for (int64_t c = 0; c < count; ++c) sums[c] += kLog ? g[r * step + c] : g[r * step + c] * y[r * step + c];
     for (int64_t r = 0; r < n; ++r) {
-      const T *__restrict a = g + r * step, *__restrict b = y + r * step;
+      const T* __restrict a = g + r * step, * __restrict b = y + r * step;
       T* __restrict to = out + r * step;
       for (int64_t c = 0; c < count; ++c) to[c] = kLog ? a[c] - math::exp(b[c]) * sums[c] : (a[c] - sums[c]) * b[c];
     }
@@ -106,7 +107,8 @@ struct GradientColumns {
 template <class Rows, class Columns>
 void for_each_part(const AlongDim& l, Rows&& rows, Columns&& columns) {
   if (l.inner == 1) {
-    parallel_for(l.outer, std::max<int64_t>(1, kParallelGrain / 4 / std::max<int64_t>(l.n, 1)), [&](int64_t begin, int64_t end) { rows(begin, end - begin); });
+    parallel_for(l.outer, std::max<int64_t>(1, kParallelGrain / 4 / std::max<int64_t>(l.n, 1)),
+                 [&](int64_t begin, int64_t end) { rows(begin, end - begin); });
     return;
   }
   const int64_t blocks = (l.inner + kSideBySide - 1) / kSideBySide;
@@ -122,8 +124,10 @@ void for_each_part(const AlongDim& l, Rows&& rows, Columns&& columns) {
 template <class F>
 void visit_computed(Dtype d, const char* who, F&& f) {
   check_implemented(is_floating(d) && size_of(d) > 1, '"', who, "\" not implemented for '", legacy_name(d), "'");
-  if (d == Dtype::f64) f.template operator()<double>();
-  else f.template operator()<float>();
+  if (d == Dtype::f64)
+    f.template operator()<double>();
+  else
+    f.template operator()<float>();
 }
 template <class T>
 Tensor ready(const Tensor& t) {
@@ -140,8 +144,13 @@ void run_softmax(Call& c) {
     const T* from = x.data<T>();
     T* to = y.data<T>();
     for_each_part(
-        l, [&](int64_t row, int64_t rows) { run_vectorised<SoftmaxRows<T, kLog>>(from + row * l.n, to + row * l.n, rows, l.n); },
-        [&](int64_t at, int64_t count) { run_vectorised<SoftmaxColumns<T, kLog>>(from + at, to + at, l.n, l.inner, count); });
+        l,
+        [&](int64_t row, int64_t rows) {
+          run_vectorised<SoftmaxRows<T, kLog>>(from + row * l.n, to + row * l.n, rows, l.n);
+        },
+        [&](int64_t at, int64_t count) {
+          run_vectorised<SoftmaxColumns<T, kLog>>(from + at, to + at, l.n, l.inner, count);
+        });
     if (y.get() != out.get()) copy_into(out, y);
   });
 }
@@ -150,7 +159,8 @@ void infer_softmax(Call& c) {
   const Tensor t = c.tensor(0);
   wrap_dim(c.integer(1), t.dim());
   const Dtype dtype = c.dtype_or(2, t.dtype());
-  check_implemented(is_floating(dtype) && size_of(dtype) > 1, kLog ? "\"log_softmax_lastdim_kernel_impl\"" : "\"softmax_lastdim_kernel_impl\"",
+  check_implemented(is_floating(dtype) && size_of(dtype) > 1,
+                    kLog ? "\"log_softmax_lastdim_kernel_impl\"" : "\"softmax_lastdim_kernel_impl\"",
                     " not implemented for '", legacy_name(dtype), "'");
   c.promise(t.sizes(), dtype, t.device());
 }
@@ -160,20 +170,27 @@ void run_gradient(Call& c) {
   const Tensor out = c.out();
   if (out.numel() == 0) return;
   visit_computed(c.tensor(1).dtype(), kLog ? "log_softmax_backward" : "softmax_backward", [&]<class T>() {
-    const Tensor g = ready<T>(c.tensor(0)), y = ready<T>(c.tensor(1)), result = out.dtype() == dtype_of<T> ? out : empty(out.sizes(), dtype_of<T>);
+    const Tensor g = ready<T>(c.tensor(0)), y = ready<T>(c.tensor(1)),
+                 result = out.dtype() == dtype_of<T> ? out : empty(out.sizes(), dtype_of<T>);
     const AlongDim l = along(y, c.integer(2));
     const T *a = g.data<T>(), *b = y.data<T>();
     T* to = result.data<T>();
     for_each_part(
-        l, [&](int64_t row, int64_t rows) { run_vectorised<GradientRows<T, kLog>>(a + row * l.n, b + row * l.n, to + row * l.n, rows, l.n); },
-        [&](int64_t at, int64_t count) { run_vectorised<GradientColumns<T, kLog>>(a + at, b + at, to + at, l.n, l.inner, count); });
+        l,
+        [&](int64_t row, int64_t rows) {
+          run_vectorised<GradientRows<T, kLog>>(a + row * l.n, b + row * l.n, to + row * l.n, rows, l.n);
+        },
+        [&](int64_t at, int64_t count) {
+          run_vectorised<GradientColumns<T, kLog>>(a + at, b + at, to + at, l.n, l.inner, count);
+        });
     if (result.get() != out.get()) copy_into(out, result);
   });
 }
 void infer_gradient(Call& c) {
   const Tensor y = c.tensor(1);
   wrap_dim(c.integer(2), y.dim());
-  check(c.tensor(0).sizes() == y.sizes(), c.op.name(), ": the gradient has shape ", list(c.tensor(0).sizes()), ", the output ", list(y.sizes()));
+  check(c.tensor(0).sizes() == y.sizes(), c.op.name(), ": the gradient has shape ", list(c.tensor(0).sizes()),
+        ", the output ", list(y.sizes()));
   c.promise(y.sizes(), c.dtype_or(3, y.dtype()), y.device());
 }
 
@@ -184,8 +201,11 @@ void register_normalization(Registry& r);  // normalization.cpp
 void register_softmax(Registry& r) {
   r.add("softmax(Tensor input, int dim, ScalarType? dtype=None) -> Tensor", infer_softmax<false>, run_softmax<false>);
   r.add("log_softmax(Tensor input, int dim, ScalarType? dtype=None) -> Tensor", infer_softmax<true>, run_softmax<true>);
-  r.add("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType? input_dtype=None) -> Tensor", infer_gradient, run_gradient<false>, kFunctionOnly);
-  r.add("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType? input_dtype=None) -> Tensor", infer_gradient, run_gradient<true>, kFunctionOnly);
+  r.add("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType? input_dtype=None) -> Tensor",
+        infer_gradient, run_gradient<false>, kFunctionOnly);
+  r.add(
+      "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType? input_dtype=None) -> Tensor",
+      infer_gradient, run_gradient<true>, kFunctionOnly);
   register_normalization(r);
 }
 
