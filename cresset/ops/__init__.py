@@ -12,10 +12,6 @@ TOPICS = (
 )  # fmt: skip
 
 for _topic in TOPICS:
-    try:  # TRANSITION
-        importlib.import_module("." + _topic, __name__)
-    except (ModuleNotFoundError, KeyError) as e:
-        import sys
-        print("TRANSITION", _topic, repr(e), file=sys.stderr)
+    importlib.import_module("." + _topic, __name__)
 
 functions, methods = registry.functions, registry.methods

@@ -7,7 +7,7 @@
 
 namespace cresset {
 #ifdef CRESSET_ONEDNN
-void install_onednn() __attribute__((weak));
+void install_onednn();
 #endif
 }  // namespace cresset
 
@@ -15,7 +15,7 @@ NB_MODULE(_native, m) {
   using namespace cresset;
   nanobind::set_leak_warnings(false);  // tensors may live in module globals until the very end
 #ifdef CRESSET_ONEDNN
-  if (install_onednn) install_onednn();
+  install_onednn();
 #endif
   try {
     register_operators();

@@ -109,38 +109,31 @@ void multiply_pieces(const Product<T>& p, Serial<T> serially) {
     }
 }
 
-class Scratch {
- public:
-  ~Scratch() { std::free(memory_); }
-  void* take(size_t bytes) {
-    if (bytes > size_) {
-      std::free(memory_);
-      size_ = (bytes + 4095) / 4096 * 4096;
-      memory_ = std::aligned_alloc(4096, size_);
-      if (!memory_) {
-        size_ = 0;
-        fail(ErrorKind::out_of_memory, "out of memory: could not allocate ", bytes, " bytes for a matrix product");
-      }
-    }
-    return memory_;
-  }
-
- private:
-  void* memory_ = nullptr;
-  size_t size_ = 0;
-};
-
 }  // namespace
 
-void* gemm_scratch(size_t bytes) {
+Scratch::~Scratch() { std::free(memory_); }
+
+void Scratch::grow(size_t bytes) {
+  std::free(memory_);
+  size_ = (bytes + 4095) / 4096 * 4096;
+  memory_ = std::aligned_alloc(4096, size_);
+  if (!memory_) {
+    size_ = 0;
+    fail(ErrorKind::out_of_memory, "out of memory: could not allocate ", bytes, " bytes for a matrix product");
+  }
+}
+
+Scratch& panel_scratch() {
   thread_local Scratch scratch;
-  return scratch.take(bytes);
+  return scratch;
 }
 
 template <class T>
 void multiply(const Product<T>& p) {
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) return scale_start(p);
+  if constexpr (std::is_same_v<T, float>)
+    if (multiply_by_library(p)) return;
   const Serial<T> serially = choose(p);
   const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   if (work < 2 * kWorkPerThread) return serially(p);

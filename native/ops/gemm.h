@@ -55,6 +55,23 @@ struct Product {
 template <class T>
 void multiply(const Product<T>& product);
 
+// A large product of floats in plain layout may be left to a library: c = alpha a b + beta c on the calling thread, row-major, with
+// a and b perhaps transposed. Null without one; onednn/ sets it.
+struct LibraryProduct {
+  bool transpose_a, transpose_b;
+  int64_t m, n, k;
+  float alpha;
+  const float* a;
+  int64_t a_row;
+  const float* b;
+  int64_t b_row;
+  float beta;
+  float* c;
+  int64_t c_row;
+};
+extern void (*library_product)(const LibraryProduct& product);
+bool multiply_by_library(const Product<float>& product);  // false: not worth it, or not in a layout the library takes
+
 // For who shares the work out himself: the product by tiles on the calling thread, and a factor a packed once for many
 // products.
 template <class T>

@@ -37,25 +37,25 @@ void register_pointwise(Registry& r) {
 
 void register_operators() {
   Registry& r = Registry::instance();
-  if (register_pointwise) register_pointwise(r);
-  if (register_rounding_division) register_rounding_division(r);
-  if (register_views) register_views(r);
-  if (register_copying) register_copying(r);
-  if (register_creation) register_creation(r);
-  if (register_random) register_random(r);
-  if (register_reduction) register_reduction(r);
-  if (register_scan) register_scan(r);
-  if (register_softmax) register_softmax(r);
-  if (register_indexing) register_indexing(r);
-  if (register_scattering) register_scattering(r);
-  if (register_sorting) register_sorting(r);
-  if (register_comparing) register_comparing(r);
-  if (register_histograms) register_histograms(r);
-  if (register_joining) register_joining(r);
-  if (register_rearranging) register_rearranging(r);
-  if (register_matmul) register_matmul(r);
-  if (register_convolution) register_convolution(r);
-  if (register_pooling) register_pooling(r);
+  register_pointwise(r);
+  register_rounding_division(r);
+  register_views(r);
+  register_copying(r);
+  register_creation(r);
+  register_random(r);
+  register_reduction(r);
+  register_scan(r);
+  register_softmax(r);
+  register_indexing(r);
+  register_scattering(r);
+  register_sorting(r);
+  register_comparing(r);
+  register_histograms(r);
+  register_joining(r);
+  register_rearranging(r);
+  register_matmul(r);
+  register_convolution(r);
+  register_pooling(r);
   register_fourier(r);
 }
 

@@ -4,26 +4,26 @@
 
 namespace cresset {
 
-void register_pointwise(Registry& r) __attribute__((weak));
-void register_rounding_division(Registry& r) __attribute__((weak));
-void register_views(Registry& r) __attribute__((weak));
-void register_copying(Registry& r) __attribute__((weak));
-void register_creation(Registry& r) __attribute__((weak));
-void register_random(Registry& r) __attribute__((weak));
-void register_reduction(Registry& r) __attribute__((weak));
-void register_scan(Registry& r) __attribute__((weak));
-void register_softmax(Registry& r) __attribute__((weak));
-void register_indexing(Registry& r) __attribute__((weak));
-void register_scattering(Registry& r) __attribute__((weak));
-void register_sorting(Registry& r) __attribute__((weak));
-void register_comparing(Registry& r) __attribute__((weak));
-void register_histograms(Registry& r) __attribute__((weak));
-void register_joining(Registry& r) __attribute__((weak));
-void register_rearranging(Registry& r) __attribute__((weak));
-void register_matmul(Registry& r) __attribute__((weak));
-void register_convolution(Registry& r) __attribute__((weak));
-void register_fourier(Registry& r) __attribute__((weak));
-void register_pooling(Registry& r) __attribute__((weak));
+void register_pointwise(Registry& r);
+void register_rounding_division(Registry& r);
+void register_views(Registry& r);
+void register_copying(Registry& r);
+void register_creation(Registry& r);
+void register_random(Registry& r);
+void register_reduction(Registry& r);
+void register_scan(Registry& r);
+void register_softmax(Registry& r);
+void register_indexing(Registry& r);
+void register_scattering(Registry& r);
+void register_sorting(Registry& r);
+void register_comparing(Registry& r);
+void register_histograms(Registry& r);
+void register_joining(Registry& r);
+void register_rearranging(Registry& r);
+void register_matmul(Registry& r);
+void register_convolution(Registry& r);
+void register_fourier(Registry& r);
+void register_pooling(Registry& r);
 
 // All of them. Called once, when the module loads.
 void register_operators();

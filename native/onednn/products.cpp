@@ -1,0 +1,26 @@
+// oneDNN, as far as the core uses it: large products of floats. This folder is the only one that includes its headers.
+#include <dnnl.h>
+
+#include <string>
+
+#include "base/error.h"
+#include "ops/gemm.h"
+
+namespace cresset {
+namespace {
+
+void product(const LibraryProduct& p) {
+  const dnnl_status_t status = dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha, p.a, p.a_row, p.b, p.b_row, p.beta, p.c, p.c_row);
+  invariant(status == dnnl_success, "oneDNN refused a matrix product");
+}
+
+}  // namespace
+
+std::string onednn_version() {
+  const dnnl_version_t* v = dnnl_version();
+  return std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
+}
+
+void install_onednn() { library_product = product; }
+
+}  // namespace cresset
