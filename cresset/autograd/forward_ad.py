@@ -101,7 +101,8 @@ def make_dual(tensor, tangent, *, level=None):
             f"make_dual: Expected primal and tangent to have the same dtype, got {tensor.dtype} and {tangent.dtype}"
         )
     dual = tensor.view_as(tensor)
-    set_tangent(dual, tangent)
+    shared = tangent.stride() == tensor.stride() and not (tangent.requires_grad and tangent.is_leaf)
+    set_tangent(dual, tangent if shared else laid_out(tangent, tensor))
     return dual
 
 
@@ -144,10 +145,15 @@ def tangents_of(args):
 @contextlib.contextmanager
 def paused(tensors):
     """For a block, the tensors are only their primals."""
-    found = [(tensor, _native.get_tangent(tensor)) for tensor in tensors]
-    found = [(tensor, pair) for tensor, pair in found if pair is not None]
-    for tensor, _ in found:
-        _native.set_tangent(tensor, None, -1)
+    found = []
+    for tensor in [
+        *(t._base for t in tensors if t._base is not None),
+        *tensors,
+    ]:  # a view would take its base's tangent
+        pair = _native.get_tangent(tensor)
+        if pair is not None:
+            found.append((tensor, pair))
+            _native.set_tangent(tensor, None, -1)
     try:
         yield
     finally:
@@ -169,43 +175,48 @@ def propagate(name, arguments, outputs, before, node, sources):
     """
     tensors = [value for value in flat(arguments.values()) if isinstance(value, Tensor)]
     pairs = [(tensor, tangent_of(tensor)) for tensor in tensors]
+    tangents = {id(tensor): tangent for tensor, tangent in pairs if tangent is not None}
+    if not tangents:  # they belong to a level that is closed
+        for tensor in tensors:
+            _native.set_tangent(tensor, None, -1)
+        return
+    target = outputs[0] if name.endswith("_") and outputs[0] is tensors[0] else None
+    views = target is None and outputs[0]._is_view() and id(tensors[0]) in tangents
     with paused(tensors):
-        if all(tangent is None for _, tangent in pairs):
-            return  # tangents of a level that is closed
-        tangents = {id(tensor): tangent for tensor, tangent in pairs if tangent is not None}
-        target = outputs[0] if name.endswith("_") and outputs[0] is tensors[0] else None
         if node is None:
             pushed = [None] * len(outputs)
+        elif views:
+            pushed = view_tangent(name, arguments, tensors[0], tangents[id(tensors[0])])
         else:
             pushed = push(name, arguments, outputs, tangents, target, before, node, sources)
+        if not views:
+            pushed = [settled(t, o, tangents) for t, o in zip(pushed, outputs, strict=True)]
     for output, tangent in zip(outputs, pushed, strict=True):
-        if output is not target and any(output is tensor for tensor in tensors):
-            continue  # nothing was to be done, such as a conversion to the same dtype
-        if tangent is None:
-            if output is target and tangent_of(output) is not None:  # overwritten by something constant
-                tangent_of(output).zero_()
-            continue
-        tangent = shaped(tangent, output)
         if output is target:
             write_tangent(output, tangent)
-        else:
+        elif tangent is not None and not any(output is tensor for tensor in tensors):  # it may have been left as it was
             set_tangent(output, tangent)
-    for output in outputs[:1]:  # a node's outputs have one node
-        for kept, place in _native.saved_outputs(output) if output.requires_grad else ():
+    if outputs[0].requires_grad:  # what backward keeps of the results has tangents too
+        for kept, place in _native.saved_outputs(outputs[0]):
             if (tangent := tangent_of(outputs[place])) is not None:
                 set_tangent(kept, tangent)
+
+
+def view_tangent(name, arguments, primal, tangent):
+    """The same view of the tangent, so that a change of one is seen in the other."""
+    values = {**arguments, next(iter(arguments)): tangent}
+    if name == "as_strided" and values["storage_offset"] is not None:
+        values["storage_offset"] += tangent.storage_offset() - primal.storage_offset()
+    viewed = _native.operators()[name](**values)
+    return viewed if isinstance(viewed, (tuple, list)) else [viewed]
 
 
 def push(name, arguments, outputs, tangents, target, before, node, sources):
     """The results' tangents, None where there is none."""
     values = dict(arguments)
-    first = next(iter(values))
-    if target is None and outputs[0]._is_view() and id(values[first]) in tangents:
-        viewed = _native.operators()[name](**{**values, first: tangents[id(values[first])]})
-        return viewed if isinstance(viewed, (tuple, list)) else [viewed]
     if target is not None and before is not None:
-        tangents[id(before)] = tangents.get(id(target))
-        values[first] = before
+        tangents = {**tangents, id(before): tangents.get(id(target))}
+        values[next(iter(values))] = before
     formula = formulas.definition(name if target is None else name.removesuffix("_"))
     if formula is not None and not any(tensor.is_complex() for tensor in sources if tensor is not None):
         return [by_formula(formula, values, outputs[0], tangents)]
@@ -277,26 +288,35 @@ def is_differentiable(tensor):
     return tensor.is_floating_point() or tensor.is_complex()
 
 
-def shaped(tangent, output):
-    """A formula may give less than the result's shape, where it broadcasts."""
+def settled(tangent, output, others):
+    """A tangent with the dtype, the shape and the layout of its primal, in memory of its own."""
+    if tangent is None:
+        return None
     if tangent.dtype != output.dtype:
         tangent = tangent.to(output.dtype)
-    return tangent if tangent.shape == output.shape else tangent.expand(output.shape)
+    if tangent.shape != output.shape:
+        tangent = tangent.expand(output.shape)
+    shares = tangent._base is not None or any(tangent is other for other in others.values())
+    return laid_out(tangent, output) if shares or tangent.stride() != output.stride() else tangent
+
+
+def laid_out(tangent, primal):
+    return cresset.empty_like(primal.detach()).copy_(tangent)
 
 
 def write_tangent(tensor, tangent):
-    """After an in-place change: the tangent of a view is written into the tangent of its base."""
-    base = tensor._base
-    if base is None:
-        set_tangent(tensor, tangent)
-        return
-    whole = tangent_of(base)
-    if whole is None:
-        whole = cresset.zeros_like(base)
-        set_tangent(base, whole)
-    part = whole.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset() - base.storage_offset())
-    part.copy_(tangent)
-    set_tangent(tensor, part)
+    """After an in-place change: write into the tangent there is, which views of the tensor share."""
+    if tangent_of(tensor) is None:
+        if tangent is None:
+            return
+        if tensor._base is None:
+            set_tangent(tensor, tangent)
+            return
+        set_tangent(tensor._base, cresset.zeros_like(tensor._base))  # and the view has a view of it
+    if tangent is None:
+        tangent_of(tensor).zero_()
+    else:
+        tangent_of(tensor).copy_(tangent)
 
 
 def flat(values):

@@ -129,6 +129,18 @@ RefPtr<Node> grad_fn(const Tensor& t) {
   return s ? s->grad_fn : nullptr;
 }
 
+void renew_view(const TensorImpl& view) {
+  const Tensor t(const_cast<TensorImpl*>(&view)), base(t->base);
+  grad_fn(t);
+  if (t->has_tangent || !base->has_tangent) return;
+  const AutogradState& of_base = *state_of(base.get());
+  const Tensor tangent = call_operator(op("as_strided"), of_base.tangent, DimsView(t.sizes()), DimsView(t.strides()), Scalar(t.offset() - base.offset() + of_base.tangent.offset()));
+  AutogradState& state = state_for_writing(t.get());
+  state.tangent = tangent;
+  state.tangent_level = of_base.tangent_level;
+  t->has_tangent = true;
+}
+
 bool is_leaf(const Tensor& t) { return !t->requires_grad || !grad_fn(t); }
 
 Edge gradient_edge(const Tensor& t) {

@@ -177,6 +177,7 @@ AutogradState& state_for_writing(TensorImpl* t);
 
 RefPtr<Node> grad_fn(const Tensor& t);        // regenerated for a view whose base was changed in place
 Edge gradient_edge(const Tensor& t);          // grad_fn or the accumulator; empty when no gradient is wanted
+void renew_view(const TensorImpl& view);      // a view whose base has become recorded, or got a tangent, is and has too
 bool is_leaf(const Tensor& t);
 void set_history(const Tensor& t, RefPtr<Node> node);            // appends a result to the node
 void rebase_history(const Tensor& t, RefPtr<Node> node);         // after an in-place change recorded by `node`

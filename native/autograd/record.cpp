@@ -165,7 +165,6 @@ void after_view(Call& c) {
 
 void forward_mode(Call& c) { python_steps.forward_mode(c); }
 
-void renew_view(const TensorImpl& view) { grad_fn(Tensor(const_cast<TensorImpl*>(&view))); }
 
 // Where a gradient ends that is asked for by its shape alone.
 class Sink : public Node {

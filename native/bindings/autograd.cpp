@@ -374,7 +374,9 @@ PyObject* saved_outputs(PyObject*, PyObject* self) {
 }
 PyObject* get_tangent(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
-    const AutogradState* s = state_of(impl_of(self));
+    const TensorImpl* t = impl_of(self);
+    if (t->base && t->base->has_tangent && !t->has_tangent) renew_view(*t);
+    const AutogradState* s = state_of(t);
     if (!s || !s->tangent.defined()) Py_RETURN_NONE;
     return Py_BuildValue("NL", wrap(s->tangent), static_cast<long long>(s->tangent_level));
   });

@@ -95,7 +95,7 @@ struct Survey {
 };
 
 void look_at(const char* who, const TensorImpl& t, Survey& s) {
-  if (t.base && !t.requires_grad && t.base->requires_grad) autograd_steps.renew_view(t);
+  if (t.base && ((t.base->requires_grad && !t.requires_grad) || (t.base->has_tangent && !t.has_tangent))) autograd_steps.renew_view(t);
   s.requires_grad |= t.requires_grad;
   s.tangent |= t.has_tangent;
   const Device d = t.storage->device;

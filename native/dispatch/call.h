@@ -28,7 +28,7 @@ struct AutogradSteps {
   void (*record)(Call&);                                           // make the node
   void (*after_view)(Call&);                                       // note whose view the results are
   void (*forward_mode)(Call&);                                     // push tangents through
-  void (*renew_view)(const TensorImpl&);                           // a view whose base has become recorded is so too
+  void (*renew_view)(const TensorImpl&);                           // a view whose base has become recorded, or got a tangent, is and has too
 };
 extern AutogradSteps autograd_steps;
 

@@ -53,6 +53,43 @@ def test_a_change_of_a_view_reaches_the_tangent_of_the_base():
     assert push(function).tolist() == expected.tolist()
 
 
+def test_a_change_of_a_dual_is_a_change_of_its_tangent():
+    tangent = B.clone()
+    with fw.dual_level():
+        x = fw.make_dual(A.clone(), tangent)
+        x[0].mul_(5)
+        x.add_(x)
+        expected = (2 * B * cresset.tensor([[5.0], [1.0]])).tolist()
+        assert fw.unpack_dual(x).tangent.tolist() == expected
+
+
+def test_a_copy_has_a_tangent_of_its_own():
+    with fw.dual_level():
+        x = fw.make_dual(A, B)
+        y = x.clone()
+        y.copy_(cresset.zeros(2, 2))
+        assert fw.unpack_dual(y).tangent.tolist() == [[0, 0], [0, 0]]
+        assert fw.unpack_dual(x).tangent.tolist() == B.tolist()
+
+
+def test_views_follow_their_base():
+    with fw.dual_level():
+        buffer = cresset.zeros(2, 2, dtype=cresset.float64)
+        before = buffer[1]
+        buffer.add_(fw.make_dual(A, B))
+        after = buffer[0]
+        assert fw.unpack_dual(before).tangent.tolist() == B[1].tolist()
+        assert fw.unpack_dual(before * 2).tangent.tolist() == (B[1] * 2).tolist()
+        buffer.mul_(3)
+        assert fw.unpack_dual(after).tangent.tolist() == (B[0] * 3).tolist()
+
+
+def test_a_tangent_may_be_expanded():
+    row = cresset.ones(1, dtype=cresset.float64)
+    assert push(lambda x: x.view(4).mul(2), A, row.expand(2, 2)).tolist() == [2, 2, 2, 2]
+    assert row.tolist() == [1]
+
+
 def test_a_constant_that_is_written_to_gets_a_tangent():
     def function(x):
         buffer = cresset.zeros(3, 2, dtype=cresset.float64)

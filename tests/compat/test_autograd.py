@@ -1470,6 +1470,27 @@ class ForwardMode:
             buffer[:3] = x
             return fw.unpack_dual(x).tangent, fw.unpack_dual(buffer).tangent
 
+    def of_views_of_all_kinds(lib):
+        fw = lib.autograd.forward_ad
+        result = []
+        with fw.dual_level():
+            p, t = lib.tensor([1.0, 2.0, 3.0]), lib.tensor([1.0, 10.0, 100.0])
+            x = fw.make_dual(p, t)
+            x[1:].mul_(5)
+            copy = x.clone()
+            copy.zero_()
+            buffer, other = lib.zeros(3), lib.zeros(3)
+            view, head, tail = buffer[1:], other[:2], other[1:]
+            buffer.add_(x)
+            tail.add_(x[1:])
+            result += [fw.unpack_dual(y).tangent for y in (x, copy, buffer, view, other, head, tail)]
+            changed = x * 1
+            part = changed[1:]
+            changed.mul_(2)
+            strided = changed.as_strided((2,), (2,), 0)
+            result += [fw.unpack_dual(y).tangent for y in (part, strided, part.as_strided((1,), (1,), 2))]
+        return result
+
     def of_constants(lib):
         fw = lib.autograd.forward_ad
         with fw.dual_level():
