@@ -1,6 +1,10 @@
 """Reductions: sums, products, extremes, logic, moments, norms."""
 
+import hashlib
 import math
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -199,3 +203,56 @@ def test_out_takes_the_result_in_place():
     column = cresset.zeros(2, 2)
     cresset.sum(x, 1, out=column[:, 0])
     assert column.tolist() == [[3.0, 0.0], [12.0, 0.0]]
+
+
+def _digest():
+    """The bits of many reductions of the same numbers."""
+    x = (cresset.arange(600_000, dtype=cresset.float32) * 7919 % 10007 / 5003 - 1).reshape(600, 1000)
+    results = [
+        x.sum(),
+        x.sum(0),
+        x.sum(1),
+        x.t().mean(0),
+        x.var(),
+        x.var(0),
+        x.norm(3),
+        x.logsumexp(0),
+        x.softmax(1),
+        x.softmax(0),
+        x.cumsum(0),
+    ]
+    results += [
+        x.double().sum(1),
+        x.prod(1),
+        x.amax(0),
+        cresset.layer_norm(x, (1000,)),
+        cresset.batch_norm(x, None, None, None, None, True, 0.1, 1e-5, False),
+    ]
+    return hashlib.sha256(b"".join(r.numpy().tobytes() for r in results)).hexdigest()
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    pytest.importorskip("numpy")
+    before = cresset.get_num_threads()
+    try:
+        digests = set()
+        for threads in (1, 2, 3):
+            cresset.set_num_threads(threads)
+            digests.add(_digest())
+    finally:
+        cresset.set_num_threads(before)
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("level", ["baseline", "avx2"])
+def test_results_do_not_depend_on_the_instruction_set(level):
+    pytest.importorskip("numpy")
+    program = f"import importlib.util as u; s = u.spec_from_file_location('t', {__file__!r}); m = u.module_from_spec(s); s.loader.exec_module(m); print(m._digest())"
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "CRESSET_ISA": level},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.split()[-1] == _digest()
