@@ -23,6 +23,21 @@ def _without_diagonal(matrix):
     return matrix.masked_fill(cresset.eye(matrix.size(-1), dtype=cresset.bool), 0)
 
 
+def _check_phase(who, grad, turned, expected=None):
+    """Raise if a loss depends on the free phase of complex vectors: it changes with the imaginary part of diag(Vᴴ gV).
+
+    Not if the gradient is a variable itself: forward mode and second derivatives are linear in it and ask for any.
+    """
+    if not turned.is_complex() or grad.requires_grad:
+        return
+    found = turned.diagonal(0, -2, -1).imag
+    if not cresset.allclose(found, cresset.zeros_like(found) if expected is None else expected, rtol=1e-2, atol=1e-2):
+        raise RuntimeError(
+            f"{who}_backward: The vectors in the complex case are specified up to multiplication by e^{{i phi}}. "
+            "The specified loss function depends on this phase term, making it ill-defined."
+        )
+
+
 class SVD(Function):
     """A = U diag(S) Vᴴ."""
 
@@ -62,6 +77,7 @@ class SVD(Function):
         if around is not None:
             around = _without_diagonal(around) / _differences(S * S)
             if U.is_complex() and gU is not None and gVh is not None:
+                _check_phase("svd", gU, turn_U, -turn_V.diagonal(0, -2, -1).imag)
                 around = around + (turn_U.diagonal(0, -2, -1) / (2 * S)).diag_embed()
             inner = around if inner is None else inner + around
         left = U @ inner
@@ -146,7 +162,9 @@ class Eigh(Function):
         L, V = ctx.saved_tensors
         if gV is None:
             return (V * gL.unsqueeze(-2)) @ V.mH, None
-        inner = _without_diagonal(V.mH @ gV) / _differences(L)
+        turn = V.mH @ gV
+        _check_phase("linalg_eigh", gV, turn)
+        inner = _without_diagonal(turn) / _differences(L)
         if gL is not None:
             inner = inner + gL.diag_embed()
         return V @ inner @ V.mH, None
@@ -216,6 +234,7 @@ class Eig(Function):
             inner = gL.diag_embed()
         else:
             turn = V.mH @ gV
+            _check_phase("linalg_eig", gV, turn)
             # Vectors have length 1: what would lengthen them is taken away.
             turn = turn - (V.mH @ V) * turn.diagonal(0, -2, -1).real.unsqueeze(-2)
             inner = _without_diagonal(turn) / _differences(L).conj()

@@ -129,3 +129,12 @@ def test_qr_says_which_modes_have_no_derivative(function, phrase):
     A = matrix(3, 2)
     with pytest.raises(RuntimeError, match=phrase):
         function(A)[1].sum().backward()
+
+
+@pytest.mark.parametrize("name", ["svd", "eigh", "eig"])
+def test_a_loss_that_depends_on_the_phase_of_complex_vectors_is_refused(name):
+    A = spread(3, cresset.complex128)
+    results = getattr(linalg, name)(hermitian(A) if name == "eigh" else A)
+    loss = sum(part.imag.sum() for part in results if part.ndim == 2 and part.is_complex())
+    with pytest.raises(RuntimeError, match="ill-defined"):
+        loss.backward()
