@@ -120,9 +120,10 @@ def _same_padding(who, input, weight, stride, dilation, rank):
         total = step * (size - 1)
         both.append(total // 2)
         right.append(total % 2)
-    if any(right):
-        # The odd element belongs on the right; pad names the last dimension first.
-        input = cresset.nn.functional.pad(input, [side for more in reversed(right) for side in (0, more)])
+    for dim, more in enumerate(right, start=2):  # the odd element belongs on the right
+        if more:
+            shape = [more if d == dim else size for d, size in enumerate(input.shape)]
+            input = cresset.cat([input, input.new_zeros(shape)], dim)
     return input, tuple(both)
 
 
