@@ -49,19 +49,16 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
     case ArgType::tensor_or_scalar:
     case ArgType::tensor:
       if (is_tensor(o)) {
-        if (!is_plain_tensor(o) && wants_torch_function(o)) arena.override_seen = true;
+        if (!is_plain_tensor(o) && torch_function_enabled && wants_torch_function(o)) arena.override_seen = true;
         check(impl_of(o), "this tensor object was never initialised");
         v.kind = Kind::tensor;
         v.tensor_ = impl_of(o);
         return true;
       }
-      if (p.type == ArgType::tensor) {
-        if (wants_torch_function(o)) arena.override_seen = true;
-        return arena.override_seen;
-      }
-      if (!is_number(o)) {
-        if (wants_torch_function(o)) arena.override_seen = true;
-        return arena.override_seen;
+      if (p.type == ArgType::tensor || !is_number(o)) {  // not a tensor, but perhaps it answers for itself
+        const bool answers = torch_function_enabled && wants_torch_function(o);
+        arena.override_seen |= answers;
+        return answers;
       }
       v.kind = Kind::scalar;
       return to_scalar(o, v.scalar_);

@@ -202,6 +202,8 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
           return 0;
         }
         static const Operator& put = op("index_put_");
+        // One number through one mask is a masked fill, which converts.
+        if (r.indices.size() == 1 && is_mask(r.indices[0]) && v.numel() == 1 && v.dtype() != t.dtype()) v = call_operator(op("to_dtype"), v, t.dtype());
         check(v.dtype() == t.dtype(), "Index put requires the source and destination dtypes match, got ", name_of(t.dtype()), " for the destination and ", name_of(v.dtype()), " for the source.");
         call_operator(put, r.view, list_value(r.indices), v, Scalar(false));
         return 0;

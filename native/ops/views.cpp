@@ -196,6 +196,7 @@ void check_in_storage(const Tensor& t, DimsView sizes, DimsView strides, int64_t
     int64_t reach;
     check(!__builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) && !__builtin_add_overflow(last, reach, &last), "as_strided: sizes ", list(sizes), " and strides ", list(strides), " overflow");
   }
+  check(last < (int64_t{1} << 58), "as_strided: Storage size calculation overflowed with sizes=", list(sizes), ", strides=", list(strides), " and storage offset ", offset);
   check(t.is_meta() || (last + 1) * size_of(t.dtype()) <= t.storage()->bytes, "setStorage: sizes ", list(sizes), ", strides ", list(strides), ", storage offset ", offset, ", and itemsize ",
         size_of(t.dtype()), " requiring a storage size of ", (last + 1) * size_of(t.dtype()), " are out of bounds for storage of size ", t.storage()->bytes);
 }

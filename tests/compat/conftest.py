@@ -60,11 +60,16 @@ def outcome(program, lib):
 
 
 @pytest.fixture
-def agree():
+def outcomes():
+    """What a program gives in cresset and in PyTorch."""
     torch = pytest.importorskip("torch")
+    return lambda program: (outcome(program, cresset), outcome(program, torch))
 
+
+@pytest.fixture
+def agree(outcomes):
     def check(program):
-        ours, theirs = outcome(program, cresset), outcome(program, torch)
+        ours, theirs = outcomes(program)
         raised = isinstance(theirs, tuple) and theirs and isinstance(theirs[0], tuple) and theirs[0][0] == "raises"
         if raised and isinstance(ours, tuple) and ours[:1] == theirs[:1]:
             return  # the class is the same; the sentences are our own

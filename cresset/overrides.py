@@ -1,0 +1,195 @@
+"""The __torch_function__ protocol, by which other types take part in torch's functions, and modes that watch every call."""
+
+import builtins
+import functools
+
+from . import _native
+
+__all__ = [
+    "TorchFunctionMode", "enable_reentrant_dispatch", "get_ignored_functions", "get_overridable_functions", "handle_torch_function", "has_torch_function",
+    "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
+]  # fmt: skip
+
+_PLAIN = (_native.Tensor,)
+
+
+def _overrides(value):
+    """Whether the type of `value` answers for itself."""
+    kind = value.__class__
+    if kind in _PLAIN or not hasattr(kind, "__torch_function__"):
+        return False
+    return kind.__torch_function__ is not _native.Tensor._disabled_torch_function and kind.__name__ != "Parameter"
+
+
+def has_torch_function(relevant_args):
+    """Whether one of the arguments has a __torch_function__ of its own (or a mode watches)."""
+    return _native.function_mode_depth() > 0 or builtins.any(_overrides(value) for value in relevant_args)
+
+
+def has_torch_function_unary(value):
+    """has_torch_function for one argument."""
+    return has_torch_function((value,))
+
+
+def has_torch_function_variadic(*values):
+    """has_torch_function for several arguments."""
+    return has_torch_function(values)
+
+
+def _overriding(relevant_args):
+    """The arguments that are asked, one of each type, subclasses before their bases."""
+    asked = []
+    for value in relevant_args:
+        if not _overrides(value) or builtins.any(value.__class__ is other.__class__ for other in asked):
+            continue
+        place = next((i for i, other in enumerate(asked) if issubclass(value.__class__, other.__class__)), len(asked))
+        asked.insert(place, value)
+    return asked
+
+
+def handle_torch_function(public_api, relevant_args, *args, **kwargs):
+    """Let the arguments' types compute `public_api(*args, **kwargs)`. TypeError when all of them decline.
+
+    >>> class Loud:
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         return f"{func.__name__} of {len(args)} arguments"
+    >>> cresset.add(Loud(), 1)
+    'add of 2 arguments'
+    """
+    asked = _overriding(relevant_args)
+    types = tuple(value.__class__ for value in asked)
+    if _native.function_mode_depth():
+        with _without_top_mode() as mode:
+            result = mode.__torch_function__(public_api, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    for value in asked:
+        result = value.__torch_function__(public_api, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    name = f"{public_api.__module__}.{public_api.__name__}"
+    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[kind.__name__ for kind in types]}")
+
+
+def wrap_torch_function(dispatcher):
+    """Make a function of one's own obey the protocol; `dispatcher(*args)` gives the arguments that may override it."""
+
+    def decorate(function):
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+class _without_top_mode:
+    """Inside, the innermost mode does not see the calls."""
+
+    def __enter__(self):
+        self.mode = _native.pop_function_mode()
+        return self.mode
+
+    def __exit__(self, *_):
+        _native.push_function_mode(self.mode)
+
+
+class TorchFunctionMode:
+    """A context in which `__torch_function__(func, types, args, kwargs)` of the mode sees every call of a torch function.
+
+    >>> class Count(cresset.overrides.TorchFunctionMode):
+    ...     calls = 0
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         self.calls += 1
+    ...         return func(*args, **(kwargs or {}))
+    >>> with Count() as count:
+    ...     _ = cresset.add(cresset.ones(2), 1)
+    >>> count.calls
+    2
+    """
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError(f"{self.__class__.__name__} has no __torch_function__")
+
+    def __enter__(self):
+        _native.push_function_mode(self)
+        return self
+
+    def __exit__(self, *_):
+        _native.pop_function_mode()
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+class DisableTorchFunctionSubclass:
+    """Inside, tensor subclasses do not see the calls."""
+
+    def __enter__(self):
+        self.before = _native.set_torch_function_enabled(False)
+
+    def __exit__(self, *_):
+        _native.set_torch_function_enabled(self.before)
+
+
+class enable_reentrant_dispatch:
+    """Inside a handler, let subclasses see the calls again."""
+
+    def __enter__(self):
+        self.before = _native.set_torch_function_enabled(True)
+
+    def __exit__(self, *_):
+        _native.set_torch_function_enabled(self.before)
+
+
+def is_tensor_like(inp):
+    """Whether `inp` is a tensor or has __torch_function__.
+
+    >>> cresset.overrides.is_tensor_like(cresset.ones(2)), cresset.overrides.is_tensor_like(3)
+    (True, False)
+    """
+    return isinstance(inp, _native.Tensor) or hasattr(inp.__class__, "__torch_function__")
+
+
+def get_overridable_functions():
+    """The functions and methods that obey the protocol, by namespace."""
+    import cresset
+
+    from .ops import functions, methods
+
+    return {cresset: list(functions.values()), _native.Tensor: list(methods.values())}
+
+
+def get_ignored_functions():
+    """The functions that take no tensors to ask: creation, defaults, seeds."""
+    import cresset
+
+    names = ["tensor", "as_tensor", "from_numpy", "zeros", "ones", "empty", "full", "rand", "randn", "randint", "randperm", "arange", "linspace", "logspace", "eye", "manual_seed", "set_default_dtype"]
+    return {getattr(cresset, name) for name in names}
+
+
+def is_tensor_method_or_property(func):
+    """Whether `func` is a method of Tensor (or the getter of one of its properties)."""
+    from .ops import methods
+
+    return func.__name__ == "__get__" or builtins.any(func is method for method in methods.values())
+
+
+def resolve_name(f):
+    """The public name of a function: 'torch.add' or 'torch.Tensor.add'."""
+    from .ops import functions, methods
+
+    for prefix, table in (("torch", functions), ("torch.Tensor", methods)):
+        for name, function in table.items():
+            if function is f:
+                return f"{prefix}.{name}"
+    return None

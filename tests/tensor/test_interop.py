@@ -1,0 +1,133 @@
+"""Tensors and the rest of Python: numbers, iteration, formatting, buffers, NumPy, DLPack."""
+
+import math
+
+import pytest
+
+import cresset as torch
+
+
+class TestNumbers:
+    def test_one_element_is_a_number(self):
+        assert int(torch.tensor([3.7])) == 3 and float(torch.tensor(2)) == 2.0 and complex(torch.tensor(1j)) == 1j
+        assert bool(torch.tensor([[0]])) is False and math.sqrt(torch.tensor(9.0)) == 3.0
+        assert "abc"[torch.tensor(1)] == "b" and list(range(torch.tensor(2))) == [0, 1]
+        assert torch.tensor(2**64 - 1, dtype=torch.uint64).item() == 2**64 - 1
+        with pytest.raises(TypeError):
+            "abc"[torch.tensor(1.0)]
+
+    def test_iteration_and_unpacking(self):
+        a, b = torch.arange(4).reshape(2, 2)
+        assert (a.tolist(), b.tolist()) == ([0, 1], [2, 3])
+        assert [int(x) for x in torch.arange(3)] == [0, 1, 2] and [int(x) for x in reversed(torch.arange(3))] == [2, 1, 0]
+        assert 2 in torch.arange(3) and 5 not in torch.arange(3) and len(torch.zeros(4, 2)) == 4
+
+    def test_formatting(self):
+        assert f"{torch.tensor(2 / 3):.3f}" == "0.667" and f"{torch.tensor(7):>4d}" == "   7" and "%.1f" % torch.tensor(0.25) == "0.2"
+        assert f"{torch.tensor([1.0])}" == "tensor([1.])"
+        with pytest.raises(TypeError, match="Tensor.__format__"):
+            f"{torch.tensor([1.0]):.2f}"
+
+    def test_comparison_with_what_is_no_number(self):
+        t = torch.ones(2)
+        assert (t == None) is False and (t != "a") is True  # noqa: E711
+        with pytest.raises(TypeError):
+            t < "a"
+
+    def test_tensors_are_keys_by_identity(self):
+        a, b = torch.ones(1), torch.ones(1)
+        assert {a: 1, b: 2}[b] == 2
+
+
+class TestBuffers:
+    def test_a_tensor_is_a_buffer(self):
+        t = torch.arange(6, dtype=torch.int32).reshape(2, 3)
+        view = memoryview(t)
+        assert (view.shape, view.format, view.tolist()) == ((2, 3), "i", [[0, 1, 2], [3, 4, 5]])
+        assert bytes(torch.tensor([1, 2], dtype=torch.uint8)) == b"\x01\x02"
+
+    def test_the_buffer_keeps_the_memory_alive(self):
+        view = memoryview(torch.arange(1000))
+        torch.zeros(1000, dtype=torch.int64)
+        assert view[999] == 999
+
+    def test_a_tensor_with_gradient_or_without_a_format_has_none(self):
+        for t in (torch.ones(1, requires_grad=True), torch.ones(1, dtype=torch.bfloat16), torch.ones(1, device="meta")):
+            with pytest.raises(BufferError):
+                memoryview(t)
+
+    def test_frombuffer_shares_memory(self):
+        data = bytearray(8)
+        t = torch.frombuffer(data, dtype=torch.int16, offset=2, count=2)
+        t[1] = 3
+        assert t.tolist() == [0, 3] and data[4] == 3
+        with pytest.raises(ValueError):
+            torch.frombuffer(data, dtype=torch.int32, offset=1)
+
+
+class TestNumPy:
+    np = pytest.importorskip("numpy")
+
+    @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"])
+    def test_memory_is_shared_both_ways(self, dtype):
+        array = self.np.zeros((2, 3), dtype=dtype)
+        t = torch.from_numpy(array)
+        assert str(t.dtype) == "torch." + dtype and t.numpy().dtype == array.dtype
+        t.T[2, 0] = 1
+        assert array[0, 2] == 1
+        t.numpy()[1, 1] = 1
+        assert array[1, 1] == 1 and t.data_ptr() == array.ctypes.data
+
+    def test_strided_views_are_shared(self):
+        t = torch.arange(6).reshape(2, 3).T
+        assert t.numpy().strides == (8, 24) and self.np.asarray(t).tolist() == [[0, 3], [1, 4], [2, 5]]
+        with pytest.raises(ValueError, match="negative"):
+            torch.from_numpy(self.np.arange(3)[::-1])
+
+    def test_numpy_functions_take_tensors(self):
+        assert self.np.add(torch.arange(3), 1).tolist() == [1, 2, 3]
+        assert self.np.array(torch.arange(2), dtype="float32").dtype == "float32"
+
+    def test_operators_with_arrays_and_numpy_numbers(self):
+        assert (torch.arange(3) + self.np.arange(3)).tolist() == [0, 2, 4]
+        assert (torch.ones(1) * self.np.float64(2)).dtype == torch.float32
+        assert (torch.arange(3) == self.np.arange(3)).tolist() == [True, True, True]
+        assert torch.tensor([self.np.float64(1), self.np.float64(2)]).dtype == torch.float64
+
+    def test_what_numpy_cannot_hold_or_must_not_see(self):
+        with pytest.raises(RuntimeError, match="requires grad"):
+            torch.ones(1, requires_grad=True).numpy()
+        assert torch.ones(1, requires_grad=True).numpy(force=True).tolist() == [1]
+        with pytest.raises(TypeError, match="(?i)bfloat16"):
+            torch.ones(1, dtype=torch.bfloat16).numpy()
+
+    def test_dlpack_both_ways(self):
+        array = self.np.from_dlpack(torch.arange(3))
+        assert array.tolist() == [0, 1, 2]
+        array = self.np.arange(4.0)
+        t = torch.from_dlpack(array)
+        t[0] = 7
+        assert array[0] == 7
+
+
+class TestDLPack:
+    def test_a_capsule_shares_memory_and_is_used_once(self):
+        t = torch.arange(6).reshape(2, 3).T
+        capsule = torch.utils.dlpack.to_dlpack(t)
+        other = torch.utils.dlpack.from_dlpack(capsule)
+        other[0, 0] = 9
+        assert t[0, 0].item() == 9 and other.stride() == (1, 3)
+        with pytest.raises(RuntimeError, match="once"):
+            torch.from_dlpack(capsule)
+
+    def test_an_unused_capsule_lets_go_of_the_tensor(self):
+        for _ in range(100):
+            torch.arange(10).__dlpack__()
+
+    def test_a_tensor_that_requires_grad_is_not_exported(self):
+        with pytest.raises(BufferError):
+            torch.ones(1, requires_grad=True).__dlpack__()
+
+
+def test_the_array_namespace_is_the_library():
+    assert torch.ones(1).__array_namespace__() is torch

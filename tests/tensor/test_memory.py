@@ -1,0 +1,241 @@
+"""Storages, views, strides, versions and devices of tensors."""
+
+import copy
+import gc
+import pickle
+import weakref
+
+import pytest
+
+import cresset as torch
+
+
+class TestViews:
+    def test_a_view_shares_memory_with_its_base(self):
+        base = torch.zeros(2, 3)
+        base.t()[2, 1] = 5
+        base[0].add_(1)
+        base.view(6)[3:4].fill_(7)
+        assert base.tolist() == [[1, 1, 1], [7, 0, 5]]
+        assert base.t()._base is base and base.t()._is_view()
+
+    def test_strides_and_offsets_say_where_the_elements_are(self):
+        t = torch.arange(24).reshape(2, 3, 4)
+        part = t[1, 1:, ::2]
+        assert (part.shape, part.stride(), part.storage_offset()) == ((2, 2), (4, 2), 16)
+        assert part.tolist() == [[16, 18], [20, 22]] and not part.is_contiguous()
+        assert t.permute(2, 0, 1).stride() == (1, 12, 4)
+        assert torch.ones(3, 1).expand(3, 4).stride() == (1, 0)
+
+    def test_channels_last_keeps_the_shape_and_changes_the_strides(self):
+        t = torch.arange(24.0).reshape(1, 2, 3, 4)
+        last = t.to(memory_format=torch.channels_last)
+        assert last.stride() == (24, 1, 8, 2) and last.shape == t.shape and last.equal(t)
+        assert last.is_contiguous(memory_format=torch.channels_last) and not last.is_contiguous()
+        assert (last + 1).stride() == last.stride() == last.clone().stride() == torch.empty_like(last).stride()
+
+    def test_as_strided_stays_inside_the_storage(self):
+        t = torch.arange(6)
+        assert t.as_strided((2, 2), (3, 1), 1).tolist() == [[1, 2], [4, 5]]
+        for size, stride, offset in [((7,), (1,), 0), ((2,), (1,), 5), ((2,), (2**62,), 0), ((2,), (1,), 2**62), ((2**62, 2), (1, 1), 0), ((2,), (-1,), 1)]:
+            with pytest.raises(RuntimeError):
+                t.as_strided(size, stride, offset)
+
+    def test_a_view_that_would_need_a_copy_is_refused_and_reshape_copies(self):
+        t = torch.zeros(2, 3).t()
+        with pytest.raises(RuntimeError, match="view size is not compatible"):
+            t.view(6)
+        assert t.reshape(6).data_ptr() != t.data_ptr()
+
+    def test_the_same_bytes_as_another_dtype(self):
+        assert torch.tensor([1.0]).view(torch.int32).item() == 0x3F800000
+        assert torch.zeros(4, dtype=torch.uint8).view(torch.int16).shape == (2,)
+        with pytest.raises(RuntimeError, match="divisible"):
+            torch.zeros(3, dtype=torch.uint8).view(torch.int16)
+
+    def test_in_place_on_elements_that_overlap_is_refused(self):
+        with pytest.raises(RuntimeError, match="single memory location"):
+            torch.zeros(1).expand(3).add_(1)
+
+
+class TestVersions:
+    def test_every_change_counts_and_views_share_the_count(self):
+        t = torch.zeros(4)
+        t.add_(1)
+        t[1:].mul_(2)
+        t[0] = 3
+        assert t._version == t[2:]._version == 3
+
+    def test_data_shares_memory_but_not_the_version(self):
+        t = torch.zeros(2)
+        t.data.add_(1)
+        assert t._version == 0 and t.tolist() == [1, 1]
+
+    def test_detach_shares_both(self):
+        t = torch.zeros(2)
+        t.detach().add_(1)
+        assert t._version == 1 and t.tolist() == [1, 1]
+
+
+class TestStorages:
+    def test_a_storage_is_all_the_memory_behind_a_view(self):
+        t = torch.arange(4, dtype=torch.int16)
+        part = t[2:]
+        assert part.untyped_storage().nbytes() == 8 and part.untyped_storage() == t.untyped_storage()
+        assert part.storage().tolist() == [0, 1, 2, 3]
+        assert part.untyped_storage().tolist() == [0, 0, 1, 0, 2, 0, 3, 0]
+
+    def test_set_uses_other_memory_from_now_on(self):
+        t, other = torch.zeros(3), torch.arange(6.0)
+        assert t.set_(other.untyped_storage(), 1, (2, 2), (3, 1)) is t
+        other[1] = 9
+        assert t.tolist() == [[9, 2], [4, 5]]
+        assert t.set_(other).is_set_to(other) and t.set_().shape == (0,)
+        with pytest.raises(RuntimeError, match="out of bounds"):
+            t.set_(other.untyped_storage(), 0, (7,), (1,))
+        with pytest.raises(RuntimeError):
+            t.set_(torch.zeros(2, dtype=torch.int64))
+
+    def test_resize_keeps_what_fits(self):
+        assert torch.arange(6).resize_(2, 2).tolist() == [[0, 1], [2, 3]]
+        assert torch.arange(2).resize_(3)[:2].tolist() == [0, 1]
+
+    def test_shared_memory_is_kept_by_views(self):
+        t = torch.arange(3)
+        view = t[1:]
+        assert not t.is_shared()
+        t.share_memory_()
+        t[1] = 7
+        assert t.is_shared() and view.is_shared() and view.tolist() == [7, 2]
+
+    def test_pinned_memory_has_its_flag(self):
+        t = torch.zeros(2)
+        assert not t.is_pinned() and t.pin_memory().is_pinned()
+
+    def test_data_can_be_exchanged(self):
+        t = torch.zeros(2, requires_grad=True)
+        t.data = torch.ones(3)
+        assert t.tolist() == [1, 1, 1] and t.requires_grad and t.is_leaf
+
+
+class TestConversion:
+    def test_to_gives_the_tensor_itself_when_nothing_changes(self):
+        t = torch.zeros(2)
+        assert t.to(torch.float32) is t is t.to("cpu") is t.float() is t.to(t) is t.cpu() is t.contiguous()
+        assert t.to(torch.float32, copy=True) is not t
+        for changed in (t.to(torch.int8), t.to("cpu", torch.int8), t.to(dtype=torch.int8), t.char(), t.type(torch.int8), t.to(torch.zeros(0, dtype=torch.int8))):
+            assert changed.dtype == torch.int8
+
+    def test_old_type_names(self):
+        assert torch.zeros(1).type() == "torch.FloatTensor" and torch.zeros(1).type("torch.LongTensor").dtype == torch.int64
+        assert torch.LongTensor([1, 2]).dtype == torch.int64 and torch.LongTensor(2, 3).shape == (2, 3)
+        assert isinstance(torch.zeros(1), torch.FloatTensor) and not isinstance(torch.zeros(1), torch.LongTensor)
+
+    @pytest.mark.parametrize("value", [0.0, 1.0, -2.5, 100.0])
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float8_e5m2, torch.float64, torch.complex64, torch.complex32])
+    def test_small_numbers_survive_narrow_types(self, value, dtype):
+        assert torch.tensor([value]).to(dtype).to(torch.float64).item() == (96.0 if (dtype, value) == (torch.float8_e5m2, 100.0) else value)
+
+    def test_float8_overflow(self):
+        big = torch.tensor([1000.0, -1000.0, 1e6])
+        assert big.to(torch.float8_e4m3fn).float().tolist() == [448.0, -448.0, 448.0]
+        assert big.to(torch.float8_e5m2).float().tolist() == [1024.0, -1024.0, float("inf")]
+
+    def test_powers_of_two_in_float8_e8m0fnu(self):
+        assert torch.tensor([1.0, 1.4, 1.5, 3.0, 0.25]).to(torch.float8_e8m0fnu).float().tolist() == [1, 1, 2, 4, 0.25]
+
+
+class TestDevices:
+    def test_a_meta_tensor_has_a_shape_and_no_data(self):
+        t = torch.zeros(2, 3, device="meta")
+        assert (t @ t.T).shape == (2, 2) and (t + 1).device.type == "meta" and t.sum(0).shape == (3,)
+        for read in (t.tolist, lambda: t.sum().item(), lambda: bool(t[0, 0]), lambda: t.to("cpu")):
+            with pytest.raises((RuntimeError, NotImplementedError)):
+                read()
+
+    def test_devices_do_not_mix(self):
+        with pytest.raises(RuntimeError, match="device"):
+            torch.zeros(3, device="meta") + torch.zeros(3)
+        assert (torch.zeros(3, device="meta") + torch.tensor(1.0)).is_meta
+
+    def test_device_as_context_and_as_default(self):
+        with torch.device("meta"):
+            assert torch.zeros(1).is_meta and torch.tensor([1.0]).is_meta and torch.arange(3).is_meta
+            assert torch.zeros(1, device="cpu").is_cpu
+        assert torch.zeros(1).is_cpu
+        torch.set_default_device("meta")
+        try:
+            assert torch.rand(2).is_meta and torch.get_default_device() == torch.device("meta")
+        finally:
+            torch.set_default_device(None)
+        assert torch.zeros(1).is_cpu
+
+    def test_device_objects(self):
+        assert torch.device("cuda", 1) == torch.device("cuda:1") != torch.device("cuda:0")
+        assert repr(torch.device("cuda:1")) == "device(type='cuda', index=1)" and str(torch.device("cpu")) == "cpu"
+        assert pickle.loads(pickle.dumps(torch.device("cuda:1"))) == torch.device("cuda:1")
+        with pytest.raises(RuntimeError, match="device"):
+            torch.device("banana")
+
+
+class TestIdentity:
+    def test_the_same_object_comes_back(self):
+        t = torch.zeros(2, requires_grad=True)
+        y = (t * 2).sum()
+        y.backward()
+        assert t.grad is t.grad and y.grad_fn is y.grad_fn
+
+    def test_weak_references_follow_the_object(self):
+        t = torch.zeros(2)
+        ref = weakref.ref(t)
+        assert ref() is t
+        del t
+        assert ref() is None
+
+    def test_attributes_live_as_long_as_the_graph_holds_the_tensor(self):
+        t = torch.zeros(2, requires_grad=True)
+        t.note = "kept"
+        y = t * t
+        address = id(t)
+        del t
+        gc.collect()
+        leaf = y.grad_fn.next_functions[0][0].variable
+        assert id(leaf) == address and leaf.note == "kept"
+
+    def test_a_cycle_through_an_attribute_is_collected(self):
+        t = torch.zeros(2)
+        t.me = t
+        ref = weakref.ref(t)
+        del t
+        gc.collect()
+        assert ref() is None
+
+
+class TestCopies:
+    def test_deepcopy_keeps_sharing(self):
+        a = torch.zeros(3)
+        x, y = copy.deepcopy((a, a[1:]))
+        x[1] = 5
+        assert y.tolist() == [5, 0] and a.tolist() == [0, 0, 0]
+
+    def test_copy_shares_memory(self):
+        a = torch.zeros(3)
+        assert copy.copy(a).data_ptr() == a.data_ptr()
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64, torch.bool, torch.float8_e5m2, torch.uint64])
+    def test_pickle_keeps_dtype_strides_and_values(self, dtype):
+        t = torch.arange(6).reshape(2, 3).to(dtype).t()
+        back = pickle.loads(pickle.dumps(t))
+        assert (back.dtype, back.stride(), back.shape) == (t.dtype, t.stride(), t.shape)
+        assert back.to(torch.float64).tolist() == t.to(torch.float64).tolist()
+
+    def test_pickle_keeps_the_gradient_flag_and_attributes(self):
+        a = torch.zeros(3, requires_grad=True)
+        a.note = [1]
+        back = pickle.loads(pickle.dumps(a))
+        assert back.tolist() == [0, 0, 0] and back.requires_grad and back.note == [1]
+
+    @pytest.mark.parametrize("thing", [torch.float32, torch.strided, torch.channels_last, torch.Size([1, 2]), torch.device("cpu")], ids=str)
+    def test_small_objects_pickle_and_copy(self, thing):
+        assert pickle.loads(pickle.dumps(thing)) == copy.deepcopy(thing) == copy.copy(thing) == thing
+        assert type(pickle.loads(pickle.dumps(thing))) is type(thing)
