@@ -1,4 +1,4 @@
-// Convolution, forward and backward, as products of matrices with patches of the images.
+// Convolution, forward and backward, as products of matrices with patches of the images (patches.h).
 //
 // Note [Three convolutions]
 // y = forward(x, w), dx = input_gradient(dy, w) and dw = weight_gradient(dy, x) are linear in each argument, and each one's
@@ -65,6 +65,7 @@ template <class T>
 Patches<T> images_of(const Tensor& t) {
   Patches<T> p;
   p.data = t.data<T>();
+  p.channels = t.size(1);
   p.image_stride = t.stride(0);
   p.channel_stride = t.stride(1);
   const int64_t rank = t.dim() - 2, skip = 3 - rank;
@@ -80,13 +81,19 @@ Patches<T> images_of(const Tensor& t) {
 // For every image and group: to[channel][point] = a[channel] patches[point] + bias[channel].
 template <class T>
 struct Sheet {
-  Patches<T> patches;  // of the first group
-  int64_t images, groups, patch_channels, m;
-  const T* a;          // (groups, m, patch_channels * volume)
+  Patches<T> patches;  // of all groups
+  int64_t images, groups, m;
+  const T* a;          // (groups, m, channels of a group * volume)
   const T* bias;       // (groups * m), or null
   T* to;               // (images, groups * m, points...) with these strides
   int64_t to_image, to_channel, to_strides[3];
 
+  Patches<T> of_group(int64_t group) const {
+    Patches<T> p = patches;
+    p.channels /= groups;
+    p.data += group * p.channels * p.channel_stride;
+    return p;
+  }
   bool is_plain() const {  // points of a channel follow each other
     const int64_t* n = patches.grid_size;
     return to_strides[2] == 1 && (n[1] == 1 || to_strides[1] == n[2]) && (n[0] == 1 || to_strides[0] == n[1] * n[2]);
@@ -94,98 +101,157 @@ struct Sheet {
   // A kernel of one tap that sees each point as it is: the image is the matrix.
   bool is_matrix() const {
     const Patches<T>& p = patches;
-    if (p.volume() != 1 || p.strides[2] != 1 || (p.image_size[1] != 1 && p.strides[1] != p.image_size[2]) || (p.image_size[0] != 1 && p.strides[0] != p.image_size[1] * p.image_size[2])) return false;
+    if (p.volume() != 1 || p.strides[2] != 1 || (p.image_size[1] != 1 && p.strides[1] != p.image_size[2])) return false;
+    if (p.image_size[0] != 1 && p.strides[0] != p.image_size[1] * p.image_size[2]) return false;
     for (int d = 0; d < 3; ++d)
       if (p.step[d] != 1 || p.offset[d][0] != 0 || p.image_size[d] != p.grid_size[d]) return false;
     return true;
   }
 };
 
-constexpr int64_t kColumnsOfTask = 768;
+constexpr int64_t kPointsOfTask = 768;
+constexpr int64_t kWorkPerThread = 1 << 19;  // multiplications
 
+// The weights of every group, packed once.
 template <class T>
-void run_sheet(const Sheet<T>& s) {
-  const int64_t points = s.patches.points(), k = s.patch_channels * s.patches.volume();
-  if (points == 0 || s.images == 0 || s.m == 0) return;
-  const int64_t packed_size = packed_rows_size<T>(s.m, k);
-  const Tensor packed = empty(Dims{s.groups * packed_size * static_cast<int64_t>(sizeof(T))}, Dtype::u8);
-  std::vector<Factor<T>> a(static_cast<size_t>(s.groups));
-  parallel_for(s.groups, std::max<int64_t>(kParallelGrain / std::max<int64_t>(s.m * k, 1), 1), [&](int64_t begin, int64_t end) {
-    for (int64_t g = begin; g < end; ++g) {
+struct PackedWeights {
+  Tensor memory;
+  std::vector<Factor<T>> groups;
+  int64_t k;
+
+  explicit PackedWeights(const Sheet<T>& s) : groups(static_cast<size_t>(s.groups)), k(s.patches.channels / s.groups * s.patches.volume()) {
+    const int64_t size = packed_rows_size<T>(s.m, k);
+    memory = empty(Dims{s.groups * size * static_cast<int64_t>(sizeof(T))}, Dtype::u8);
+    for (int64_t g = 0; g < s.groups; ++g) {
       Factor<T> rows;
       rows.data = s.a + g * s.m * k;
       rows.line_step = k;
       rows.k_step = 1;
-      a[static_cast<size_t>(g)] = pack_rows(rows, s.m, k, packed.data<T>() + g * packed_size);
+      groups[static_cast<size_t>(g)] = pack_rows(rows, s.m, k, reinterpret_cast<T*>(memory.bytes()) + g * size);
     }
-  });
-  const auto product = [&](int64_t group, int64_t first, int64_t count, const Patches<T>& patches) {
-    Product<T> p;
-    p.m = s.m;
-    p.n = count;
-    p.k = k;
-    p.a = a[static_cast<size_t>(group)];
-    p.b.pack = patch_kernels<T>().points;
-    p.b.context = &patches;
-    p.b.first = first;
-    p.row_start = s.bias ? s.bias + group * s.m : nullptr;
-    return p;
-  };
-  const auto patches_of = [&](int64_t group) {
-    Patches<T> p = s.patches;
-    p.data += group * s.patch_channels * p.channel_stride;
-    return p;
-  };
-  if (s.is_plain() && points > kColumnsOfTask / 2) {
-    const int64_t blocks = (points + kColumnsOfTask - 1) / kColumnsOfTask, columns = (points + blocks - 1) / blocks;
-    const int64_t block = (columns + 47) / 48 * 48;
-    const bool is_matrix = s.is_matrix();
-    parallel_for(s.images * s.groups * blocks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t image = task / blocks / s.groups, group = task / blocks % s.groups, first = task % blocks * block;
-        if (first >= points) continue;
-        const Patches<T> patches = patches_of(group);
-        Product<T> p = product(group, image * points + first, std::min(block, points - first), patches);
-        if (is_matrix) {
-          p.b = {};
-          p.b.data = patches.data + image * patches.image_stride + first;
-          p.b.line_step = 1;
-          p.b.k_step = patches.channel_stride;
-        }
-        p.c = s.to + image * s.to_image + group * s.m * s.to_channel + first;
-        p.c_row = s.to_channel;
-        multiply_here(p);
-      }
-    });
-    return;
   }
-  // Small images: several in one product, whose result is then put where it belongs.
-  const int64_t together = std::max<int64_t>(kColumnsOfTask / points, 1), blocks = (s.images + together - 1) / together;
+};
+
+// Results of one image and group: from (m lines of `from_line` elements, rows of the grid one after the other) to their places.
+template <class T>
+void put_rows(const Sheet<T>& s, const T* from, int64_t from_line, T* to, int64_t rows, int64_t row_step) {
+  const int64_t width = s.patches.grid_size[2];
+  for (int64_t i = 0; i < s.m; ++i)
+    for (int64_t row = 0; row < rows; ++row) {
+      const T* source = from + i * from_line + row * width;
+      T* target = to + i * s.to_channel + row * row_step;
+      if (s.to_strides[2] == 1) std::copy(source, source + width, target);
+      else
+        for (int64_t w = 0; w < width; ++w) target[w * s.to_strides[2]] = source[w];
+    }
+}
+
+// Vectors of points read where they lie; a task is a block of rows of one image.
+template <class T>
+void run_direct(const Sheet<T>& s, const PackedWeights<T>& weights) {
   const int64_t* n = s.patches.grid_size;
-  parallel_for(s.groups * blocks, 1, [&](int64_t begin, int64_t end) {
+  const int64_t blocks = (n[1] * n[2] + kPointsOfTask - 1) / kPointsOfTask, rows = std::max<int64_t>((n[1] + blocks - 1) / blocks, 1);
+  const int64_t row_blocks = (n[1] + rows - 1) / rows, tasks = s.images * s.groups * n[0] * row_blocks;
+  const int64_t work = std::max<int64_t>(s.m * weights.k * rows * n[2], 1);
+  parallel_for(tasks, std::max<int64_t>(kWorkPerThread / work, 1), [&](int64_t begin, int64_t end) {
     std::vector<T> result;
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t group = task / blocks, image = task % blocks * together, images = std::min(together, s.images - image);
-      const Patches<T> patches = patches_of(group);
-      Product<T> p = product(group, image * points, images * points, patches);
+      const int64_t block = task % row_blocks, d = task / row_blocks % n[0], group = task / row_blocks / n[0] % s.groups;
+      PatchRows<T> r;
+      r.patches = s.of_group(group);
+      r.image = task / row_blocks / n[0] / s.groups;
+      r.d = d;
+      r.first = block * rows;
+      r.count = std::min(rows, n[1] - r.first);
+      r.a = weights.groups[static_cast<size_t>(group)];
+      r.m = s.m;
+      r.row_start = s.bias ? s.bias + group * s.m : nullptr;
+      T* to = s.to + r.image * s.to_image + group * s.m * s.to_channel + d * s.to_strides[0] + r.first * s.to_strides[1];
+      if (s.to_strides[2] == 1) {
+        r.to = to;
+        r.to_line = s.to_channel;
+        r.to_row = s.to_strides[1];
+        patch_kernels<T>().rows(r);
+      } else {
+        r.to_line = r.count * n[2];
+        r.to_row = n[2];
+        result.resize(static_cast<size_t>(s.m * r.to_line));
+        r.to = result.data();
+        patch_kernels<T>().rows(r);
+        put_rows(s, r.to, r.to_line, to, r.count, s.to_strides[1]);
+      }
+    }
+  });
+}
+
+// The image is the matrix; a task is a block of its columns.
+template <class T>
+void run_matrix(const Sheet<T>& s, const PackedWeights<T>& weights) {
+  const int64_t points = s.patches.points(), blocks = (points + kPointsOfTask - 1) / kPointsOfTask;
+  constexpr int64_t kUnit = 48;
+  const int64_t block = ((points + blocks - 1) / blocks + kUnit - 1) / kUnit * kUnit;
+  const int64_t work = std::max<int64_t>(s.m * weights.k * block, 1);
+  parallel_for(s.images * s.groups * blocks, std::max<int64_t>(kWorkPerThread / work, 1), [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t image = task / blocks / s.groups, group = task / blocks % s.groups, first = task % blocks * block;
+      if (first >= points) continue;
+      const Patches<T> patches = s.of_group(group);
+      Product<T> p;
+      p.m = s.m;
+      p.n = std::min(block, points - first);
+      p.k = weights.k;
+      p.a = weights.groups[static_cast<size_t>(group)];
+      p.b.data = patches.data + image * patches.image_stride + first;
+      p.b.line_step = 1;
+      p.b.k_step = patches.channel_stride;
+      p.row_start = s.bias ? s.bias + group * s.m : nullptr;
+      p.c = s.to + image * s.to_image + group * s.m * s.to_channel + first;
+      p.c_row = s.to_channel;
+      multiply_here(p);
+    }
+  });
+}
+
+// Narrow images would leave vectors half empty: the points of several are packed together.
+template <class T>
+void run_packed(const Sheet<T>& s, const PackedWeights<T>& weights) {
+  const int64_t points = s.patches.points(), together = std::max<int64_t>(kPointsOfTask / points, 1), blocks = (s.images + together - 1) / together;
+  const int64_t* n = s.patches.grid_size;
+  const int64_t work = std::max<int64_t>(s.m * weights.k * points * together, 1);
+  parallel_for(s.groups * blocks, std::max<int64_t>(kWorkPerThread / work, 1), [&](int64_t begin, int64_t end) {
+    std::vector<T> result;
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t group = task / blocks, first = task % blocks * together, images = std::min(together, s.images - first);
+      const Patches<T> patches = s.of_group(group);
+      Product<T> p;
+      p.m = s.m;
+      p.n = images * points;
+      p.k = weights.k;
+      p.a = weights.groups[static_cast<size_t>(group)];
+      p.b.pack = patch_kernels<T>().points;
+      p.b.context = &patches;
+      p.b.first = first * points;
+      p.row_start = s.bias ? s.bias + group * s.m : nullptr;
       result.resize(static_cast<size_t>(s.m * p.n));
       p.c = result.data();
       p.c_row = p.n;
       multiply_here(p);
       for (int64_t i = 0; i < images; ++i)
-        for (int64_t m = 0; m < s.m; ++m) {
-          const T* from = result.data() + m * p.n + i * points;
-          T* to = s.to + (image + i) * s.to_image + (group * s.m + m) * s.to_channel;
-          for (int64_t d = 0; d < n[0]; ++d)
-            for (int64_t h = 0; h < n[1]; ++h, from += n[2]) {
-              T* row = to + d * s.to_strides[0] + h * s.to_strides[1];
-              if (s.to_strides[2] == 1) std::copy(from, from + n[2], row);
-              else
-                for (int64_t w = 0; w < n[2]; ++w) row[w * s.to_strides[2]] = from[w];
-            }
-        }
+        for (int64_t d = 0; d < n[0]; ++d)
+          put_rows(s, p.c + i * points + d * n[1] * n[2], p.n, s.to + (first + i) * s.to_image + group * s.m * s.to_channel + d * s.to_strides[0], n[1], s.to_strides[1]);
     }
   });
+}
+
+template <class T>
+void run_sheet(const Sheet<T>& s) {
+  if (s.patches.points() == 0 || s.images == 0 || s.m == 0) return;
+  const PackedWeights<T> weights(s);
+  const int64_t lanes = patch_kernels<T>().lanes, width = s.patches.grid_size[2];
+  const int64_t in_vectors = (width + lanes - 1) / lanes * lanes;
+  if (s.is_matrix() && s.is_plain() && 2 * s.patches.points() > kPointsOfTask) run_matrix(s, weights);
+  else if (weights.k > 0 && 5 * width >= 3 * in_vectors) run_direct(s, weights);
+  else run_packed(s, weights);
 }
 
 template <class T>
@@ -202,7 +268,6 @@ void forward(const Geometry& g, const Tensor& x, const Tensor& weight, const T* 
   }
   s.images = g.images;
   s.groups = g.groups;
-  s.patch_channels = g.in_group();
   s.m = g.out_group();
   s.a = weight.data<T>();
   s.bias = bias;
@@ -275,7 +340,6 @@ void input_gradient(const Geometry& g, const Tensor& dy, const Tensor& weight, c
         }
         s.images = g.images;
         s.groups = g.groups;
-        s.patch_channels = out_group;
         s.m = in_group;
         s.a = a.data();
         s.bias = bias;
@@ -298,28 +362,48 @@ void weight_gradient(const Geometry& g, const Tensor& dy, const Tensor& x, const
     columns.taps[d] = g.kernel[d];
     columns.offset[d] = offsets[d].data();
   }
-  const auto one = [&](int64_t group) {
-    Patches<T> a = rows, b = columns;
-    a.data += group * g.out_group() * a.channel_stride;
-    b.data += group * g.in_group() * b.channel_stride;
-    Product<T> p;
-    p.m = g.out_group();
-    p.n = g.in_group() * g.volume();
-    p.k = g.images * g.out_points();
-    p.a.pack = p.b.pack = patch_kernels<T>().taps;
-    p.a.context = &a;
-    p.b.context = &b;
-    p.c = dw.data<T>() + group * p.m * p.n;
-    p.c_row = p.n;
-    multiply(p);
-  };
-  if (g.groups < thread_count()) {
-    for (int64_t group = 0; group < g.groups; ++group) one(group);
-  } else {
-    parallel_for(g.groups, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t group = begin; group < end; ++group) one(group);
-    });
-  }
+  rows.channels = g.out_group();
+  columns.channels = g.in_group();
+  const int64_t m = g.out_group(), channels = g.in_group(), volume = g.volume(), n = channels * volume, size = g.groups * m * n;
+  // Images are cut into pieces whose sums are added in order: how many depends on sizes only. Channels are shared out as
+  // there are threads.
+  const int64_t pieces = std::clamp<int64_t>((int64_t{1} << 22) / std::max<int64_t>(size, 1), 1, std::clamp<int64_t>(g.images, 1, 16));
+  const int64_t blocks = std::clamp<int64_t>(2 * thread_count() / (g.groups * pieces), 1, std::max<int64_t>(channels, 1));
+  const Tensor parts = pieces == 1 ? Tensor() : empty(Dims{pieces * size * static_cast<int64_t>(sizeof(T))}, Dtype::u8);
+  T* const to = pieces == 1 ? dw.data<T>() : reinterpret_cast<T*>(parts.bytes());
+  const int64_t work = std::max<int64_t>(m * n / blocks * (g.images / pieces) * g.out_points(), 1);
+  parallel_for(g.groups * pieces * blocks, std::max<int64_t>(kWorkPerThread / work, 1), [&](int64_t begin, int64_t end) {
+    std::vector<T> sums;
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t block = task % blocks, piece = task / blocks % pieces, group = task / blocks / pieces;
+      const int64_t first = channels * block / blocks, count = channels * (block + 1) / blocks - first;
+      PatchSums<T> s;
+      s.patches = columns;
+      s.patches.data += (group * channels + first) * columns.channel_stride;
+      s.patches.channels = count;
+      s.grad = rows;
+      s.grad.data += group * m * rows.channel_stride;
+      s.image = g.images * piece / pieces;
+      s.count = g.images * (piece + 1) / pieces - s.image;
+      s.m = m;
+      s.to_line = (m + kPatchSumsUnit - 1) / kPatchSumsUnit * kPatchSumsUnit;
+      sums.assign(static_cast<size_t>(count * volume * s.to_line), T(0));
+      s.to = sums.data();
+      if (g.out_points() > 0) patch_kernels<T>().sums(s);
+      T* place = to + piece * size + group * m * n + first * volume;
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < count * volume; ++j) place[i * n + j] = s.to[j * s.to_line + i];
+    }
+  });
+  if (pieces == 1) return;
+  T* const result = dw.data<T>();
+  parallel_for(size, kParallelGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      T sum = to[i];
+      for (int64_t piece = 1; piece < pieces; ++piece) sum += to[piece * size + i];
+      result[i] = sum;
+    }
+  });
 }
 
 // ---------------------------------------------------------------- dtypes

@@ -27,7 +27,24 @@ ProductKernels<T> product_kernels_avx2();
 template <class T>
 ProductKernels<T> product_kernels_avx512();
 
-// Memory for panels: one piece per thread, kept, valid until the next call.
-void* gemm_scratch(size_t bytes);
+// A piece of aligned memory that a thread keeps and that grows as needed; what it held is lost when it grows.
+class Scratch {
+ public:
+  Scratch() = default;
+  Scratch(const Scratch&) = delete;
+  ~Scratch();
+  template <class T>
+  T* take(int64_t elements) {
+    const auto bytes = static_cast<size_t>(elements) * sizeof(T);
+    if (bytes > size_) grow(bytes);
+    return static_cast<T*>(memory_);
+  }
+
+ private:
+  void grow(size_t bytes);
+  void* memory_ = nullptr;
+  size_t size_ = 0;
+};
+Scratch& panel_scratch();  // of the calling thread
 
 }  // namespace cresset

@@ -346,7 +346,7 @@ struct Kernels {
     const int64_t panels_b = pack_b ? (block_n + kColumns - 1) / kColumns : 1, panels_a = pack_a ? (block_m + kRows - 1) / kRows : 0;
     T *packed_b = nullptr, *packed_a = nullptr;
     if (pack_a || pack_b || n % kLanes != 0) {
-      packed_b = static_cast<T*>(gemm_scratch(static_cast<size_t>((panels_b * kColumns + panels_a * kRows) * block_k) * sizeof(T)));
+      packed_b = panel_scratch().take<T>((panels_b * kColumns + panels_a * kRows) * block_k);
       packed_a = packed_b + panels_b * kColumns * block_k;
     }
     const int64_t whole_rows = (m + kRows - 1) / kRows * kRows;

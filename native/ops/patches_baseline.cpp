@@ -1,11 +1,11 @@
-// Packing of patches for any processor.
-#include "ops/patches_pack.h"
+// Products with patches for any processor.
+#include "ops/patches_direct.h"
 
 namespace cresset {
 
 template <class T>
 PatchKernels<T> patch_kernels_baseline() {
-  return {PatchPacking<T>::points, PatchPacking<T>::taps};
+  return {PatchPacking<T>::points, DirectPatches<T>::rows, DirectPatches<T>::sums, Kernels<T>::kLanes};
 }
 template PatchKernels<float> patch_kernels_baseline();
 template PatchKernels<double> patch_kernels_baseline();
