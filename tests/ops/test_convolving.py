@@ -1,0 +1,85 @@
+"""Convolution in one to three dimensions."""
+
+import pytest
+
+import cresset
+import cresset.nn.functional as F
+from cresset.autograd import gradcheck, gradgradcheck
+
+
+def test_a_kernel_of_ones_sums_its_neighbours():
+    image = cresset.arange(9.0).reshape(1, 1, 3, 3)
+    sums = F.conv2d(image, cresset.ones(1, 1, 3, 3), padding=1)
+    assert sums[0, 0].tolist() == [[8.0, 15.0, 12.0], [21.0, 36.0, 27.0], [20.0, 33.0, 24.0]]
+
+
+@pytest.mark.parametrize("width", [1, 7, 16, 33, 50])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_every_element_is_the_product_with_its_patch(width, stride, dilation):
+    x = cresset.arange(2.0 * 3 * 6 * width).reshape(2, 3, 6, width) % 7 - 3
+    w = cresset.arange(4.0 * 3 * 2 * 3).reshape(4, 3, 2, 3) % 5 - 2
+    y = F.conv2d(x, w, stride=stride, dilation=dilation, padding=(1, 2 * dilation))
+    padded = F.pad(x, (2 * dilation, 2 * dilation, 1, 1))
+    for row in range(y.shape[2]):
+        for column in range(y.shape[3]):
+            top, left = row * stride, column * stride
+            patch = padded[:, :, top : top + dilation + 1 : dilation, left : left + 2 * dilation + 1 : dilation]
+            assert (y[:, :, row, column] == cresset.einsum("nchw,ochw->no", patch, w)).all()
+
+
+def test_a_transposed_convolution_is_the_gradient_of_a_convolution():
+    x = cresset.randn(2, 4, 9, 9, dtype=cresset.float64, requires_grad=True)
+    w = cresset.randn(6, 2, 3, 3, dtype=cresset.float64)
+    y = F.conv2d(x, w, stride=2, padding=1, groups=2)
+    grad = cresset.randn(*y.shape, dtype=cresset.float64)
+    (expected,) = cresset.autograd.grad(y, x, grad)
+    assert cresset.allclose(F.conv_transpose2d(grad, w, stride=2, padding=1, groups=2), expected)
+
+
+def test_same_padding_keeps_the_size():
+    x = cresset.ones(1, 1, 5, 6)
+    assert F.conv2d(x, cresset.ones(1, 1, 2, 3), padding="same").shape == x.shape
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    x, w = cresset.randn(5, 8, 20, 20, requires_grad=True), cresset.randn(12, 8, 3, 3, requires_grad=True)
+    before, results = cresset.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            cresset.set_num_threads(threads)
+            y = F.conv2d(x, w, padding=1)
+            results.append((y, *cresset.autograd.grad(y, (x, w), cresset.ones_like(y))))
+    finally:
+        cresset.set_num_threads(before)
+    for others in results[1:]:
+        assert all((one == other).all() for one, other in zip(results[0], others))
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_convolutions_have_derivatives_of_every_order(rank, transposed):
+    convolve = getattr(F, f"conv{'_transpose' if transposed else ''}{rank}d")
+    sizes = (4, 5, 3)[:rank]
+    x = cresset.randn(2, 2, *sizes, dtype=cresset.float64, requires_grad=True)
+    w = cresset.randn(2, 1 if not transposed else 2, *(3, 2, 2)[:rank], dtype=cresset.float64, requires_grad=True)
+    groups = 1 if transposed else 2
+    b = cresset.randn(2, dtype=cresset.float64, requires_grad=True)
+    run = lambda *args: convolve(*args, stride=2, padding=1, groups=groups)  # noqa: E731
+    assert gradcheck(run, (x, w, b))
+    assert gradgradcheck(run, (x, w, b))
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: F.conv2d(cresset.ones(1, 3, 5, 5), cresset.ones(4, 2, 3, 3)), "to have 2 channels, but got 3 channels"),
+        (lambda: F.conv2d(cresset.ones(1, 3, 2, 2), cresset.ones(4, 3, 3, 3)), "Kernel size can't be greater than"),
+        (lambda: F.conv2d(cresset.ones(1, 3, 5, 5), cresset.ones(4, 3, 3, 3), stride=0), "non-positive stride"),
+        (lambda: F.conv2d(cresset.ones(3, 5), cresset.ones(4, 3, 3, 3)), "Expected 3D \\(unbatched\\) or 4D"),
+        (lambda: F.conv2d(cresset.ones(1, 3, 5, 5), cresset.ones(4, 3, 3, 3), padding="other"), "Invalid padding string"),
+    ],
+)
+def test_what_does_not_fit_is_an_error_that_says_why(call, message):
+    with pytest.raises(RuntimeError, match=message):
+        call()

@@ -1,0 +1,59 @@
+"""Pooling over windows, and the way back."""
+
+import pytest
+
+import cresset
+import cresset.nn.functional as F
+from cresset.autograd import gradcheck, gradgradcheck
+
+
+def test_max_pool_gives_the_maximum_and_its_place():
+    values, places = F.max_pool2d(cresset.arange(16.0).reshape(1, 1, 4, 4), 2, return_indices=True)
+    assert values.flatten().tolist() == [5.0, 7.0, 13.0, 15.0]
+    assert places.flatten().tolist() == [5, 7, 13, 15]
+
+
+def test_max_pool_finds_nan():
+    assert F.max_pool1d(cresset.tensor([[1.0, float("nan"), 2.0, 3.0]]), 2).isnan().tolist() == [[True, False]]
+
+
+def test_max_unpool_puts_maxima_back():
+    x = cresset.tensor([[[1.0, 3.0, 5.0, 2.0]]])
+    values, places = F.max_pool1d(x, 2, return_indices=True)
+    assert F.max_unpool1d(values, places, 2).tolist() == [[[0.0, 3.0, 5.0, 0.0]]]
+
+
+def test_avg_pool_counts_padding_only_when_asked():
+    x = cresset.ones(1, 1, 4)
+    assert F.avg_pool1d(x, 2, padding=1).flatten().tolist() == [0.5, 1.0, 0.5]
+    assert F.avg_pool1d(x, 2, padding=1, count_include_pad=False).flatten().tolist() == [1.0, 1.0, 1.0]
+    assert F.avg_pool2d(cresset.ones(1, 2, 2), 2, divisor_override=2).item() == 2.0
+
+
+def test_ceil_mode_keeps_a_window_that_reaches_over_the_end():
+    x = cresset.arange(5.0).reshape(1, 5)
+    assert F.max_pool1d(x, 2).tolist() == [[1.0, 3.0]]
+    assert F.max_pool1d(x, 2, ceil_mode=True).tolist() == [[1.0, 3.0, 4.0]]
+
+
+def test_adaptive_windows_cover_the_input():
+    assert F.adaptive_avg_pool1d(cresset.arange(5.0).reshape(1, 5), 2).tolist() == [[1.0, 3.0]]
+    assert F.adaptive_max_pool2d(cresset.arange(6.0).reshape(1, 2, 3), (1, None)).tolist() == [[[3.0, 4.0, 5.0]]]
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_pools_have_derivatives_of_every_order(rank):
+    x = cresset.randperm(2 * 5**rank).to(cresset.float64).reshape(1, 2, *[5] * rank).requires_grad_()
+    for name, argument in [("max_pool", 2), ("avg_pool", 3), ("adaptive_avg_pool", 2), ("adaptive_max_pool", 3)]:
+        pool = getattr(F, f"{name}{rank}d")
+        assert gradcheck(lambda t: pool(t, argument), (x,))
+        assert gradgradcheck(lambda t: pool(t, argument), (x,))
+
+
+def test_errors_say_what_is_wrong():
+    with pytest.raises(RuntimeError, match="pad should be at most half of effective kernel size"):
+        F.max_pool2d(cresset.ones(1, 5, 5), 2, padding=2)
+    with pytest.raises(RuntimeError, match="Output size is too small"):
+        F.avg_pool2d(cresset.ones(1, 5, 5), 7)
+    with pytest.raises(RuntimeError, match="invalid max index"):
+        F.max_unpool1d(cresset.ones(1, 1), cresset.tensor([[9]]), 2)

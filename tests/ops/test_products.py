@@ -1,0 +1,105 @@
+"""Products of matrices and vectors."""
+
+import pytest
+
+import cresset
+from cresset.autograd import gradcheck, gradgradcheck
+
+
+def matrix(rows, columns, dtype=cresset.float64):
+    """The numbers 1, 2, 3, …, row by row, with signs that alternate by column."""
+    numbers = cresset.arange(1.0, rows * columns + 1, dtype=dtype).reshape(rows, columns)
+    return numbers * cresset.tensor([1.0, -1.0] * columns, dtype=dtype)[:columns]
+
+
+def slow_product(a, b):
+    return (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 3, 4), (7, 5, 3), (16, 16, 16), (37, 53, 71), (130, 50, 200), (3, 5, 1000)])
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
+def test_products_of_whole_numbers_are_exact_in_every_layout(sizes, transposed):
+    m, n, k = sizes
+    a = cresset.arange(m * k, dtype=cresset.float64).reshape(m, k) % 7 - 3
+    b = cresset.arange(k * n, dtype=cresset.float64).reshape(k, n) % 5 - 2
+    expected = slow_product(a, b)
+    if transposed[0]:
+        a = a.mT.contiguous().mT
+    if transposed[1]:
+        b = b.mT.contiguous().mT
+    for dtype in (cresset.float64, cresset.float32, cresset.int64, cresset.int32, cresset.complex64):
+        assert ((a.to(dtype) @ b.to(dtype)) == expected.to(dtype)).all()
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    a, b = cresset.randn(300, 700), cresset.randn(700, 301)
+    before, results = cresset.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            cresset.set_num_threads(threads)
+            results.append(a @ b)
+    finally:
+        cresset.set_num_threads(before)
+    assert (results[0] == results[1]).all() and (results[0] == results[2]).all()
+
+
+def test_batches_broadcast():
+    a, b = cresset.ones(2, 1, 3, 4), cresset.ones(5, 4, 6)
+    assert (a @ b).shape == (2, 5, 3, 6)
+    assert ((a @ b) == 4).all()
+
+
+def test_a_vector_is_a_row_on_the_left_and_a_column_on_the_right():
+    m = cresset.tensor([[1.0, 2.0], [3.0, 4.0]])
+    v = cresset.tensor([1.0, 10.0])
+    assert (m @ v).tolist() == [21.0, 43.0]
+    assert (v @ m).tolist() == [31.0, 42.0]
+    assert (v @ v).item() == 101.0
+
+
+def test_a_product_over_nothing_is_zero():
+    assert (cresset.ones(2, 0) @ cresset.ones(0, 3)).tolist() == [[0.0] * 3] * 2
+    assert cresset.addmm(cresset.ones(3), cresset.ones(2, 0), cresset.ones(0, 3), beta=2).tolist() == [[2.0] * 3] * 2
+
+
+def test_with_beta_zero_the_input_is_not_read():
+    nan = cresset.full((2, 2), float("nan"))
+    assert cresset.addmm(nan, cresset.eye(2), cresset.eye(2), beta=0).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_linear_adds_its_bias_to_every_row():
+    x, w, b = cresset.ones(2, 3, 4), cresset.ones(5, 4), cresset.arange(5.0)
+    assert (cresset.nn.functional.linear(x, w, b) == b + 4).all()
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: cresset.ones(2, 3) @ cresset.ones(4, 2), r"shapes cannot be multiplied \(2x3 and 4x2\)"),
+        (lambda: cresset.ones(2, 3) @ cresset.ones(3, 2).double(), "to have the same dtype, but got: float != double"),
+        (lambda: cresset.dot(cresset.ones(2), cresset.ones(3)), r"expected tensor \[2\] and src \[3\]"),
+        (lambda: cresset.bmm(cresset.ones(2, 3), cresset.ones(2, 3)), "batch1 must be a 3D tensor"),
+        (lambda: cresset.tensor(1.0) @ cresset.ones(2), "both arguments to matmul need to be at least 1D"),
+        (lambda: cresset.mv(cresset.ones(2, 3), cresset.ones(4)), "size mismatch"),
+    ],
+)
+def test_what_does_not_fit_is_an_error_that_says_why(call, message):
+    with pytest.raises(RuntimeError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    "shapes", [((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((3,), (2, 3, 2)), ((2, 1, 2, 3), (2, 3, 1)), ((2, 2, 3), (3, 2)), ((2, 3), (2, 3, 2))]
+)
+@pytest.mark.parametrize("dtype", [cresset.float64, cresset.complex128])
+def test_matmul_has_derivatives_of_every_order(shapes, dtype):
+    a, b = (cresset.randn(*shape, dtype=dtype, requires_grad=True) for shape in shapes)
+    assert gradcheck(cresset.matmul, (a, b))
+    assert gradgradcheck(cresset.matmul, (a, b))
+
+
+def test_addmm_and_linear_have_derivatives_of_every_order():
+    bias, a, b = (cresset.randn(*s, dtype=cresset.float64, requires_grad=True) for s in [(4,), (2, 3), (3, 4)])
+    assert gradcheck(lambda c, x, y: cresset.addmm(c, x, y, beta=0.5, alpha=2), (bias, a, b))
+    x, w = (cresset.randn(*s, dtype=cresset.float64, requires_grad=True) for s in [(2, 5, 3), (4, 3)])
+    assert gradgradcheck(cresset.nn.functional.linear, (x, w, bias))
