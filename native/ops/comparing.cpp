@@ -14,43 +14,58 @@ namespace {
 Tensor no_numbers() { return empty({{0}}, Dtype::i64); }
 
 // What remains when elements are grouped: which of them stand first in their group, the group of each, and the size of
-// each group.
+// each group. The groups are walked one after the other.
 struct Groups {
-  std::vector<int64_t> firsts, counts;
+  int64_t count = 0;
+  Tensor firsts, starts;  // of each group: the position of its first element, and where in the walk it begins
   Tensor inverse;
-  bool wants_counts;
 
-  Groups(bool inverse_wanted, bool counts_wanted, DimsView shape) : wants_counts(counts_wanted) {
+  Groups(bool inverse_wanted, bool counts_wanted, DimsView shape) {
+    const int64_t n = checked_numel(shape);
+    firsts = empty({{n + 1}}, Dtype::i64);
+    if (counts_wanted) starts = empty({{n + 1}}, Dtype::i64);
     if (inverse_wanted) inverse = empty(shape, Dtype::i64);
   }
-  // The next element of the walk over the groups: does it begin a new one?
-  void add(int64_t position, bool begins) {
-    if (begins) {
-      firsts.push_back(position);
-      counts.push_back(0);
+  // begins(i): does the i-th element of the walk begin a new group? position(i): where it stands in the input.
+  template <class Begins, class Position>
+  void walk(int64_t n, Begins begins, Position position) {
+    int64_t* first = firsts.data<int64_t>();
+    int64_t* start = starts.defined() ? starts.data<int64_t>() : nullptr;
+    int64_t* group = inverse.defined() ? inverse.data<int64_t>() : nullptr;
+    for (int64_t i = 0; i < n; ++i) {
+      // Written in any case, and kept if the group begins here: there is no telling beforehand.
+      first[count] = position(i);
+      if (start) start[count] = i;
+      count += begins(i) ? 1 : 0;
+      if (group) group[position(i)] = count - 1;
     }
-    ++counts.back();
-    if (inverse.defined()) inverse.data<int64_t>()[position] = static_cast<int64_t>(firsts.size()) - 1;
+    if (start) start[count] = n;
   }
   void give(Call& c, const Tensor& values) const {
     c.give(values);
     c.give(inverse.defined() ? inverse : no_numbers());
-    Tensor numbers = no_numbers();
-    if (wants_counts) {
-      numbers = empty({{static_cast<int64_t>(counts.size())}}, Dtype::i64);
-      std::copy(counts.begin(), counts.end(), numbers.data<int64_t>());
-    }
-    c.give(numbers);
+    const Tensor counts = starts.defined() ? empty({{count}}, Dtype::i64) : no_numbers();
+    for (int64_t i = 0; i < counts.numel(); ++i)
+      counts.data<int64_t>()[i] = starts.data<int64_t>()[i + 1] - starts.data<int64_t>()[i];
+    c.give(counts);
   }
 };
 
-// The slices (of `width` bytes each) that stand first in their groups.
-Tensor take_slices(const Tensor& from, const std::vector<int64_t>& firsts, int64_t width) {
+// The slices that stand first in their groups.
+Tensor take_firsts(const Tensor& from, const Groups& groups) {
   Dims sizes = from.sizes();
-  sizes[0] = static_cast<int64_t>(firsts.size());
+  const int64_t width = (sizes[0] ? from.numel() / sizes[0] : 0) * size_of(from.dtype());
+  sizes[0] = groups.count;
   const Tensor out = empty(sizes, from.dtype());
-  for (size_t i = 0; i < firsts.size(); ++i)
-    std::copy_n(from.bytes() + firsts[i] * width, width, out.bytes() + static_cast<int64_t>(i) * width);
+  const int64_t* first = groups.firsts.data<int64_t>();
+  if (from.dim() == 1) {
+    visit_width(size_of(from.dtype()), [&]<class T>() {
+      for (int64_t i = 0; i < groups.count; ++i) out.data<T>()[i] = from.data<T>()[first[i]];
+    });
+  } else {
+    for (int64_t i = 0; i < groups.count; ++i)
+      std::copy_n(from.bytes() + first[i] * width, width, out.bytes() + i * width);
+  }
   return out;
 }
 
@@ -59,25 +74,46 @@ void check_has_data(const char* who, const Tensor& t) {
                     ": the shape of the result depends on the elements, which a meta tensor does not have");
 }
 
-template <bool sorts>
+void give_distinct(Call& c, const Groups& groups, const Tensor& input) {
+  groups.give(c, take_firsts(view_of(input, {{input.numel()}}, {{1}}, input.offset()), groups));
+}
+
 void run_unique(Call& c) {
   const Tensor input = contiguous(c.tensor(0));
-  const char* who = sorts ? "unique" : "unique_consecutive";
-  check_has_data(who, input);
-  const int64_t n = input.numel(), first = sorts ? 2 : 1;  // arguments after input (and sorted)
-  Groups groups(c.boolean(first), c.boolean(first + 1), input.sizes());
+  check_has_data("unique", input);
+  const int64_t n = input.numel();
+  Groups groups(c.boolean(2), c.boolean(3), input.sizes());
   LongWork work(n);
   visit_items(input.dtype(), n, [&]<class Item>() {
-    const ItemBuffer<Item> items(n), scratch(sorts ? n : 0);
-    item_maker<Item>(input.dtype(), who)(input.bytes(), 1, n, false, 0, items.data());
-    if (sorts) sort_items(items.data(), scratch.data(), n);
+    const ItemBuffer<Item> buffer(n), scratch(n);
+    Item* items = buffer.data();
+    item_maker<Item>(input.dtype(), "unique")(input.bytes(), 1, n, false, 0, items);
+    sort_items(items, scratch.data(), n);
     const bool nan = is_floating(input.dtype());
-    for (int64_t i = 0; i < n; ++i) {
-      const Item item = items.data()[i];
-      groups.add(item.position(), i == 0 || item.key() != items.data()[i - 1].key() || (nan && is_nan(item)));
-    }
+    groups.walk(
+        n, [&](int64_t i) { return i == 0 || items[i].key() != items[i - 1].key() || (nan && is_nan(items[i])); },
+        [&](int64_t i) { return items[i].position(); });
   });
-  groups.give(c, take_slices(view_of(input, {{n}}, {{1}}, input.offset()), groups.firsts, size_of(input.dtype())));
+  give_distinct(c, groups, input);
+}
+
+void run_unique_consecutive(Call& c) {
+  const Tensor input = contiguous(c.tensor(0));
+  check_has_data("unique_consecutive", input);
+  Groups groups(c.boolean(1), c.boolean(2), input.sizes());
+  LongWork work(input.numel());
+  visit_real(input.dtype(), "unique_consecutive", [&]<class T>() {
+    const T* v = input.data<T>();
+    const auto differ = [](T a, T b) {
+      if constexpr (requires { a.bits; })
+        return static_cast<float>(a) != static_cast<float>(b);
+      else
+        return a != b;
+    };
+    groups.walk(
+        input.numel(), [&](int64_t i) { return i == 0 || differ(v[i], v[i - 1]); }, [](int64_t i) { return i; });
+  });
+  give_distinct(c, groups, input);
 }
 
 // Slices along a dimension are compared element by element. The keys of all elements stand in for them.
@@ -121,10 +157,14 @@ void run_unique_dim(Call& c) {
       });
     const bool nan = is_floating(input.dtype());
     const auto same = [nan](Item a, Item b) { return a.key() == b.key() && !(nan && is_nan(a)); };
-    for (size_t i = 0; i < order.size(); ++i)
-      groups.add(order[i], i == 0 || !std::equal(slice(order[i]), slice(order[i]) + length, slice(order[i - 1]), same));
+    groups.walk(
+        n,
+        [&](int64_t i) {
+          return i == 0 || !std::equal(slice(order[i]), slice(order[i]) + length, slice(order[i - 1]), same);
+        },
+        [&](int64_t i) { return order[i]; });
   });
-  groups.give(c, contiguous(moved(take_slices(input, groups.firsts, length * size_of(input.dtype())), 0, dim)));
+  groups.give(c, contiguous(moved(take_firsts(input, groups), 0, dim)));
 }
 
 // ---------------------------------------------------------------- searchsorted
@@ -140,18 +180,20 @@ Dtype search_dtype(const char* who, const Tensor& sequence, const Tensor& input)
   return common.result();
 }
 
-// The first place whose element is not below v, or above v if `right`. Said with `not`, so that nan goes to the end.
-template <class T>
-int64_t bisect(const T* sequence, const int64_t* sorter, int64_t n, T v, bool right) {
+// The number of elements that are below v, or not above it if `right`. Said with `not`, so that nan comes after
+// everything.
+template <bool right, class At, class T>
+int64_t bisect(At at, int64_t n, T v) {
+  if (n == 0) return 0;
+  const auto passes = [&](int64_t i) { return right ? !(at(i) > v) : !(at(i) >= v); };
+  // Without branches, which could only be guessed: the place is among the `n` from `low` on.
   int64_t low = 0;
-  while (n > 0) {
-    const int64_t half = n / 2, middle = low + half;
-    const T at = sequence[sorter ? sorter[middle] : middle];
-    const bool beyond = right ? !(at > v) : !(at >= v);
-    low = beyond ? middle + 1 : low;
-    n = beyond ? n - half - 1 : half;
+  while (n > 1) {
+    const int64_t half = n / 2;
+    low += passes(low + half - 1) ? half : 0;
+    n -= half;
   }
-  return low;
+  return low + passes(low);
 }
 
 void search(const char* who, const Tensor& sequence_given, const Tensor& input_given, bool right,
@@ -165,16 +207,23 @@ void search(const char* who, const Tensor& sequence_given, const Tensor& input_g
   visit_real(dtype, who, [&]<class T>() {
     if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16> && !std::is_same_v<T, bool>) {
       parallel_for(input.numel(), kParallelGrain / 16, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t start = rows ? i / per_row * n : 0;
-          const int64_t place =
-              bisect(sequence.data<T>() + start, sorter.defined() ? sorter.data<int64_t>() + start : nullptr, n,
-                     input.data<T>()[i], right);
-          if (out.dtype() == Dtype::i32)
-            out.data<int32_t>()[i] = static_cast<int32_t>(place);
-          else
-            out.data<int64_t>()[i] = place;
-        }
+        const auto find = [&]<bool to_right>() {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t start = rows ? i / per_row * n : 0;
+            const T *values = sequence.data<T>() + start, v = input.data<T>()[i];
+            const int64_t* places = sorter.defined() ? sorter.data<int64_t>() + start : nullptr;
+            const int64_t place = places ? bisect<to_right>([=](int64_t k) { return values[places[k]]; }, n, v)
+                                         : bisect<to_right>([=](int64_t k) { return values[k]; }, n, v);
+            if (out.dtype() == Dtype::i32)
+              out.data<int32_t>()[i] = static_cast<int32_t>(place);
+            else
+              out.data<int64_t>()[i] = place;
+          }
+        };
+        if (right)
+          find.template operator()<true>();
+        else
+          find.template operator()<false>();
       });
     }
   });
@@ -257,7 +306,7 @@ void register_comparing(Registry& r) {
   r.add(
       "_unique2(Tensor input, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, "
       "Tensor, Tensor)",
-      nullptr, run_unique<true>, flags);
+      nullptr, run_unique, flags);
   r.add(
       "_unique_dim(Tensor input, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
       "(Tensor, Tensor, Tensor)",
@@ -265,7 +314,7 @@ void register_comparing(Registry& r) {
   r.add(
       "_unique_consecutive(Tensor input, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, "
       "Tensor)",
-      nullptr, run_unique<false>, internal);
+      nullptr, run_unique_consecutive, internal);
   r.add(
       "_unique_consecutive_dim(Tensor input, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, "
       "Tensor, Tensor)",

@@ -12,7 +12,10 @@ template <class W>
 Tensor count_into(const int64_t* places, int64_t n, int64_t bins, const W* weights, Dtype dtype) {
   const Tensor out = full({{bins}}, Scalar(0), dtype);
   W* to = out.data<W>();
-  for (int64_t i = 0; i < n; ++i) to[places[i]] += weights ? weights[i] : W(1);
+  if (weights)
+    for (int64_t i = 0; i < n; ++i) to[places[i]] += weights[i];
+  else
+    for (int64_t i = 0; i < n; ++i) to[places[i]] += 1;
   return out;
 }
 
@@ -28,9 +31,13 @@ void run_bincount(Call& c) {
   if (n == 0) return c.give(full({{least}}, Scalar(0), Dtype::i64));
   const Tensor places = contiguous(convert(input, Dtype::i64));
   const int64_t* place = places.data<int64_t>();
-  const auto [low, high] = std::minmax_element(place, place + n);
-  check(*low >= 0, "bincount only supports 1-d non-negative integral inputs. Got the element ", *low);
-  const int64_t bins = std::max(least, *high + 1);
+  int64_t low = place[0], high = place[0];
+  for (int64_t i = 0; i < n; ++i) {
+    low = std::min(low, place[i]);
+    high = std::max(high, place[i]);
+  }
+  check(low >= 0, "bincount only supports 1-d non-negative integral inputs. Got the element ", low);
+  const int64_t bins = std::max(least, high + 1);
   LongWork work(n);
   if (!c.has(1)) return c.give(count_into<int64_t>(place, n, bins, nullptr, Dtype::i64));
   const Tensor weights = c.tensor(1);
@@ -49,6 +56,11 @@ void infer_histc(Call& c) {
   check_implemented(is_floating(input.dtype()), "\"histogram_cpu\" not implemented for '", name_of(input.dtype()), "'");
   check(bins > 0, "histc: bins must be > 0, but got ", bins, " for dimension 0");
   c.promise({{bins}}, input.dtype(), input.device());
+}
+
+template <class T>
+opmath<T> rounded(opmath<T> v) {
+  return static_cast<opmath<T>>(static_cast<T>(v));
 }
 
 // Equal intervals; the last has both its edges.
@@ -76,7 +88,9 @@ void count_intervals(const Tensor& input, double low_given, double high_given, c
   for (int64_t i = 0; i < n; ++i) {
     const A v = static_cast<A>(from[i]);
     if (!(v >= low && v <= high)) continue;
-    ++counts[std::min(static_cast<int64_t>((v - low) * static_cast<A>(bins) / (high - low)), bins - 1)];
+    // Each step in the elements' own precision, as the edges of the bins are.
+    const A place = rounded<T>(rounded<T>(rounded<T>(v - low) * static_cast<A>(bins)) / rounded<T>(high - low));
+    ++counts[std::min(static_cast<int64_t>(place), bins - 1)];
   }
   for (int64_t b = 0; b < bins; ++b) out.data<T>()[b] = static_cast<T>(static_cast<A>(counts[b]));
 }

@@ -2,35 +2,39 @@
 // index_add, x[i] = v).
 //
 // At each position p of `sizes` the element  plain[p · plain_strides]  meets the element
-// indexed[p · indexed_strides + index[p · index_strides] * scale].
+// indexed[p · indexed_strides + the offset that index[p · index_strides] stands for].
 #pragma once
 #include "dispatch/call.h"
 
 namespace cresset {
 
-struct IndexedWalk {
-  const char* who = "";
+// What an index v stands for: the offset v * scale, if 0 <= v < bound. Where `wrap` is bound instead of 0, a negative v
+// counts from the end.
+struct IndexRule {
+  int64_t scale = 1, bound = 0, wrap = 0;
+  const char* who = "";  // the rest is for the message
+  int64_t dim = 0;
+  ErrorKind error = ErrorKind::index;
+  const char* phrase = "";
+
+  int64_t offset(int64_t v) const {
+    const int64_t place = v + (v >> 63 & wrap);
+    if (static_cast<uint64_t>(place) >= static_cast<uint64_t>(bound)) [[unlikely]]
+      out_of_bounds(v);
+    return place * scale;
+  }
+  [[noreturn, gnu::cold, gnu::noinline]] void out_of_bounds(int64_t v) const {
+    fail(error, who, ": ", phrase, "index ", v, " is out of bounds for dimension ", dim, " with size ", bound);
+  }
+};
+
+struct IndexedWalk : IndexRule {
   Dims sizes;
   int64_t along = 0;  // the indexed dimension: only along it can an element of `indexed` be met more than once
   char* plain = nullptr;
   char* indexed = nullptr;
   const int64_t* index = nullptr;
   Dims plain_strides, indexed_strides, index_strides;  // in elements; indexed_strides[along] is 0
-
-  int64_t scale = 1;              // an index v stands for the offset v * scale
-  int64_t lowest = 0, bound = 0;  // lowest <= v < bound; a negative v counts from the end
-  int64_t dim = 0;                // the rest is for the message
-  ErrorKind error = ErrorKind::index;
-  const char* phrase = "";
-
-  [[noreturn, gnu::cold, gnu::noinline]] void out_of_bounds(int64_t v) const {
-    fail(error, who, ": ", phrase, "index ", v, " is out of bounds for dimension ", dim, " with size ", bound);
-  }
-  int64_t offset(int64_t v) const {
-    if (v < lowest || v >= bound) [[unlikely]]
-      out_of_bounds(v);
-    return (v < 0 ? v + bound : v) * scale;
-  }
 };
 
 // A stretch of the walk: n positions, in steps.
@@ -60,14 +64,14 @@ IndexedWalk walk_slices(const char* who, const Tensor& indexed, int64_t dim, con
 struct AdvancedIndex {
   Dims result;           // the shape of x[...]
   int64_t position = 0;  // the number of dimensions before the indices' own
-  Tensor index;          // contiguous int64: places in units of `scale` elements
-  int64_t scale = 1, lowest = 0, bound = 0, dim = 0;
+  Tensor index;          // contiguous int64
+  IndexRule rule;
   Dims sizes, strides;  // of the dimensions that are not indexed, in the order of the result
 };
 AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<const Tensor> indices);
 // Where `mask` holds, as offsets into the memory of a tensor with these strides.
 Tensor places_of_mask(const Tensor& mask, DimsView strides);
 // The walk over the memory of `input`; `plain` is contiguous, of the result's shape, or a single element for all.
-IndexedWalk walk_through(const char* who, const AdvancedIndex& a, const Tensor& input, const Tensor& plain);
+IndexedWalk walk_through(const AdvancedIndex& a, const Tensor& input, const Tensor& plain);
 
 }  // namespace cresset

@@ -17,7 +17,7 @@ void run_index(Call& c) {
   const Tensor out = empty(a.result, input.dtype(), input.device());
   if (out.numel() && !out.is_meta()) {
     LongWork work(out.numel());
-    read_indexed(walk_through("index", a, input, out), size_of(input.dtype()));
+    read_indexed(walk_through(a, input, out), size_of(input.dtype()));
   }
   c.give(out);
 }
@@ -78,7 +78,7 @@ void run_take(Call& c) {
   const Tensor flat = view_of(input, {{input.numel()}}, {{1}}, input.offset()),
                list = view_of(index, {{index.numel()}}, {{1}}, index.offset());
   IndexedWalk w = walk_slices("take", flat, 0, list, view_of(c.out(), {{index.numel()}}, {{1}}, c.out().offset()));
-  w.lowest = -w.bound;
+  w.wrap = w.bound;
   w.phrase = "out of range: ";
   read_indexed(w, size_of(input.dtype()));
 }
@@ -96,7 +96,7 @@ void run_masked_select(Call& c) {
   const Tensor indices[1] = {on};
   const AdvancedIndex a = resolve_index("masked_select", all, indices);
   const Tensor out = empty(a.result, input.dtype());
-  if (out.numel()) read_indexed(walk_through("masked_select", a, all, out), size_of(input.dtype()));
+  if (out.numel()) read_indexed(walk_through(a, all, out), size_of(input.dtype()));
   c.give(out);
 }
 
@@ -113,13 +113,23 @@ Tensor coordinates(const Tensor& input, bool by_dim) {
   const int64_t* place = places.data<int64_t>();
   int64_t* to = out.data<int64_t>();
   parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
+    // The places increase: most lie in the same row (along the last dimension) as the one before.
+    const int64_t row = rank ? input.size(-1) : 1, above = by_dim ? n : 1;  // `above`: from one coordinate to the next
+    Dims outer(rank, 0);
+    int64_t start = 0, stop = 0;
     for (int64_t i = begin; i < end; ++i) {
-      int64_t rest = place[i];
-      for (int64_t d = rank - 1; d >= 0; --d) {
-        const int64_t size = input.size(d), above = d ? rest / size : 0;
-        to[by_dim ? d * n + i : i * rank + d] = rest - above * size;
-        rest = above;
+      if (place[i] >= stop) {
+        int64_t rest = place[i] / row;
+        start = rest * row;
+        stop = start + row;
+        for (int64_t d = rank - 2; d >= 0; --d) {
+          outer[d] = rest % input.size(d);
+          rest /= input.size(d);
+        }
       }
+      int64_t* coordinate = to + (by_dim ? i : i * rank);
+      for (int64_t d = 0; d < rank - 1; ++d) coordinate[d * above] = outer[d];
+      if (rank) coordinate[(rank - 1) * above] = place[i] - start;
     }
   });
   return out;

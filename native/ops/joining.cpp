@@ -27,51 +27,79 @@ Device common_device(const char* who, std::span<const Tensor> tensors) {
   return tensors[0].device();
 }
 
-// A piece of the result: `rows` times `bytes` that lie together, from a contiguous tensor or by a general copy.
+// What goes into the result from `start` on, along the joined dimension.
 struct Piece {
   const Tensor* from;
-  int64_t start;  // along the dimension
+  int64_t start;
 };
+using Pieces = SmallVector<Piece, 8>;
 
-void copy_pieces(const Tensor& out, int64_t dim, std::span<const Piece> pieces) {
+// `rows` times `bytes` that lie together, `pitch` apart in the result.
+void copy_rows(char* to, int64_t pitch, const char* from, int64_t bytes, int64_t rows) {
+  const auto few = [&]<class T>() {
+    for (int64_t r = 0; r < rows; ++r)
+      std::memcpy(to + r * pitch, from + r * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  };
+  switch (bytes) {
+    case 1: return few.operator()<uint8_t>();
+    case 2: return few.operator()<uint16_t>();
+    case 4: return few.operator()<uint32_t>();
+    case 8: return few.operator()<uint64_t>();
+    case 16: return few.operator()<Bytes16>();
+    default:
+      for (int64_t r = 0; r < rows; ++r) std::memcpy(to + r * pitch, from + r * bytes, static_cast<size_t>(bytes));
+  }
+}
+
+// A tensor that is stacked lacks the dimension.
+Tensor with_dimension(const Tensor& t, int64_t dim, int64_t rank) {
+  if (t.dim() == rank) return t;
+  Dims sizes = t.sizes(), strides = t.strides();
+  sizes.insert(dim, 1);
+  strides.insert(dim, 0);
+  return view_of(t, sizes, strides, t.offset());
+}
+
+void copy_pieces(const Tensor& out, int64_t dim, const Pieces& pieces) {
+  if (out.numel() == 0) return;
   const int64_t width = size_of(out.dtype());
   int64_t rows = 1, inner = width;
   for (int64_t d = 0; d < dim; ++d) rows *= out.size(d);
   for (int64_t d = dim + 1; d < out.dim(); ++d) inner *= out.size(d);
   const int64_t pitch = out.size(dim) * inner;
-  const bool dense = out.is_contiguous();
+  const auto is_dense = [&](const Tensor& t) {
+    return out.is_contiguous() && t.is_contiguous() && t.dtype() == out.dtype();
+  };
   for (const Piece& piece : pieces) {
     const Tensor& t = *piece.from;
-    if (t.numel() == 0) continue;
-    const int64_t bytes = t.numel() * width / rows;
-    if (dense && t.dtype() == out.dtype() && t.is_contiguous()) {
+    if (t.numel() == 0 || is_dense(t)) continue;
+    const Tensor whole = with_dimension(t, dim, out.dim());
+    copy_into(view_of(out, whole.sizes(), out.strides(), out.offset() + piece.start * out.stride(dim)), whole);
+  }
+  constexpr int64_t kGrain = kParallelGrain * 4;  // bytes
+  if (rows == 1) {
+    for (const Piece& piece : pieces) {
+      if (!is_dense(*piece.from)) continue;
       char* to = out.bytes() + piece.start * inner;
-      const char* from = t.bytes();
-      const int64_t grain = kParallelGrain * 4;
-      if (rows == 1) {
-        parallel_for(bytes, grain, [&](int64_t begin, int64_t end) {
-          std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
-        });
-      } else {
-        parallel_for(rows, std::max<int64_t>(1, grain / bytes), [&](int64_t begin, int64_t end) {
-          for (int64_t r = begin; r < end; ++r)
-            std::memcpy(to + r * pitch, from + r * bytes, static_cast<size_t>(bytes));
-        });
-      }
-    } else {
-      Dims sizes = out.sizes();
-      sizes[dim] = bytes / inner;
-      const Tensor target = view_of(out, sizes, out.strides(), out.offset() + piece.start * out.stride(dim));
-      // A stacked tensor lacks the dimension.
-      if (t.dim() == out.dim()) {
-        copy_into(target, t);
-      } else {
-        Dims strides = t.strides();
-        strides.insert(dim, 0);
-        copy_into(target, view_of(t, sizes, strides, t.offset()));
+      const char* from = piece.from->bytes();
+      parallel_for(piece.from->numel() * width, kGrain, [&](int64_t begin, int64_t end) {
+        std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+      });
+    }
+    return;
+  }
+  parallel_for(rows, std::max<int64_t>(1, kGrain / pitch), [&](int64_t begin, int64_t end) {
+    // Some rows from every piece before the next rows, so that what is written stays in the cache until it is complete.
+    const int64_t together = std::max<int64_t>(1, kGrain / 8 / pitch);
+    for (int64_t r = begin; r < end; r += together) {
+      const int64_t count = std::min(together, end - r);
+      for (const Piece& piece : pieces) {
+        if (!is_dense(*piece.from)) continue;
+        const int64_t bytes = piece.from->numel() / rows * width;
+        copy_rows(out.bytes() + r * pitch + piece.start * inner, pitch, piece.from->bytes() + r * bytes, bytes, count);
       }
     }
-  }
+  });
 }
 
 void infer_cat(Call& c) {
@@ -107,14 +135,14 @@ void run_cat(Call& c) {
   const std::span<const Tensor> tensors = c.tensors(0);
   const Tensor out = c.out();
   const int64_t dim = wrap_dim(c.integer(1), out.dim());
-  SmallVector<Piece, 8> pieces;
+  Pieces pieces;
   int64_t start = 0;
   for (const Tensor& t : tensors) {
     if (is_skipped(t)) continue;
     pieces.push_back({&t, start});
     start += t.size(dim);
   }
-  copy_pieces(out, dim, {pieces.data(), static_cast<size_t>(pieces.size())});
+  copy_pieces(out, dim, pieces);
 }
 
 void infer_stack(Call& c) {
@@ -130,9 +158,9 @@ void infer_stack(Call& c) {
 }
 void run_stack(Call& c) {
   const std::span<const Tensor> tensors = c.tensors(0);
-  SmallVector<Piece, 8> pieces;
+  Pieces pieces;
   for (const Tensor& t : tensors) pieces.push_back({&t, pieces.size()});
-  copy_pieces(c.out(), wrap_dim(c.integer(1), c.out().dim()), {pieces.data(), static_cast<size_t>(pieces.size())});
+  copy_pieces(c.out(), wrap_dim(c.integer(1), c.out().dim()), pieces);
 }
 
 }  // namespace

@@ -10,37 +10,69 @@ namespace cresset {
 namespace {
 
 template <class T>
-auto key_of(T v) {
-  using Key = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
-  constexpr Key sign = Key(1) << (8 * sizeof(Key) - 1);
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+inline constexpr bool is_half = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+template <class T>
+using KeyOf = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
+template <class T>
+inline constexpr KeyOf<T> kSign = KeyOf<T>(1) << (8 * sizeof(KeyOf<T>) - 1);
+
+template <class T>
+KeyOf<T> key_of(T v) {
+  if constexpr (is_half<T>) {
     return key_of(static_cast<float>(v));
   } else if constexpr (std::is_floating_point_v<T>) {
-    const auto bits = std::bit_cast<Key>(v + T(0));  // -0 + 0 is 0
-    const Key key = bits ^ ((bits & sign) ? ~Key(0) : sign);
-    return v != v ? ~Key(0) : key;
+    const auto bits = std::bit_cast<KeyOf<T>>(v + T(0));  // -0 + 0 is 0
+    const KeyOf<T> key = bits ^ ((bits & kSign<T>) ? ~KeyOf<T>(0) : kSign<T>);
+    return v != v ? ~KeyOf<T>(0) : key;
   } else if constexpr (std::is_signed_v<T>) {
-    return static_cast<Key>(static_cast<std::make_signed_t<Key>>(v)) ^ sign;
+    return static_cast<KeyOf<T>>(static_cast<std::make_signed_t<KeyOf<T>>>(v)) ^ kSign<T>;
   } else {
-    return static_cast<Key>(v);
+    return static_cast<KeyOf<T>>(v);
   }
 }
 
+template <class T>
+T element_of(KeyOf<T> key) {
+  if constexpr (is_half<T>) {
+    return T(element_of<float>(key));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return std::bit_cast<T>(key ^ ((key & kSign<T>) ? kSign<T> : ~KeyOf<T>(0)));
+  } else if constexpr (std::is_signed_v<T>) {
+    return static_cast<T>(key ^ kSign<T>);
+  } else {
+    return static_cast<T>(key);
+  }
+}
+
+// A key of 32 bits in a wide item: all ones stay all ones.
+template <class Item, class Key>
+typename Item::Key widened(Key key) {
+  return sizeof(Key) < sizeof(typename Item::Key) && key == static_cast<Key>(~Key(0)) ? ~typename Item::Key(0)
+                                                                                      : typename Item::Key(key);
+}
+
 template <class T, class Item>
-void make_items(const char* elements, int64_t step, int64_t n, bool descending, int64_t first, Item* to) {
+bool make_items(const char* elements, int64_t step, int64_t n, bool descending, int64_t first, Item* to) {
   const T* from = reinterpret_cast<const T*>(elements);
   using Key = typename Item::Key;
-  // A key of 32 bits in a wide item stays below all ones, so that it is spread to the top.
-  const auto key = [](T v) {
-    const auto k = key_of(v);
-    return static_cast<Key>(sizeof k < sizeof(Key) && k == static_cast<decltype(k)>(~decltype(k)(0)) ? ~Key(0)
-                                                                                                     : Key(k));
-  };
   const Key flip = descending ? ~Key(0) : 0;
-  if (step == 1)
-    for (int64_t i = 0; i < n; ++i) to[i] = Item::make(key(from[i]) ^ flip, first + i);
-  else
-    for (int64_t i = 0; i < n; ++i) to[i] = Item::make(key(from[i * step]) ^ flip, first + i);
+  uint8_t lossy = sizeof(KeyOf<T>) < sizeof(Key);
+  for (int64_t i = 0; i < n; ++i) {
+    const T v = from[i * step];
+    const auto key = key_of(v);
+    if constexpr (std::is_floating_point_v<T>)
+      lossy |= std::bit_cast<KeyOf<T>>(element_of<T>(key)) != std::bit_cast<KeyOf<T>>(v);
+    if constexpr (is_half<T>) lossy |= element_of<T>(key).bits != v.bits;
+    to[i] = Item::make(widened<Item>(key) ^ flip, first + i);
+  }
+  return !lossy;
+}
+
+template <class T, class Item>
+void restore_elements(const Item* items, int64_t n, bool descending, char* elements, int64_t step) {
+  T* to = reinterpret_cast<T*>(elements);
+  const typename Item::Key flip = descending ? ~typename Item::Key(0) : 0;
+  for (int64_t i = 0; i < n; ++i) to[i * step] = element_of<T>(static_cast<KeyOf<T>>(items[i].key() ^ flip));
 }
 
 // Digits from the lowest to the highest, each a stable counting sort. A digit that all keys share needs no pass.
@@ -79,11 +111,33 @@ void sort_any(Item* items, Item* scratch, int64_t n) {
     radix_sort(items, scratch, n);
 }
 
+// Find the highest digit of the item at place k by counting, and look only among those that share it.
+template <class Item>
+Item nth_any(Item* items, int64_t n, int64_t k) {
+  constexpr int kBits = 11, kShift = 64 - kBits;
+  if (n < 4096) {
+    std::nth_element(items, items + k, items + n);
+    return items[k];
+  }
+  int64_t counts[1 << kBits] = {};
+  for (int64_t i = 0; i < n; ++i) ++counts[items[i].word >> kShift];
+  uint64_t digit = 0;
+  while (k >= counts[digit]) k -= counts[digit++];
+  int64_t kept = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const Item item = items[i];
+    items[kept] = item;
+    kept += item.word >> kShift == digit;
+  }
+  std::nth_element(items, items + k, items + kept);
+  return items[k];
+}
+
 }  // namespace
 
 template <class Item>
 MakeItems<Item> item_maker(Dtype dtype, const char* who) {
-  return visit_real(dtype, who, [&]<class T>() -> MakeItems<Item> {
+  return visit_real(dtype, who, []<class T>() -> MakeItems<Item> {
     if constexpr (sizeof(T) > sizeof(typename Item::Key))
       invariant(false, "items too narrow for their elements");
     else
@@ -93,21 +147,34 @@ MakeItems<Item> item_maker(Dtype dtype, const char* who) {
 template MakeItems<NarrowItem> item_maker<NarrowItem>(Dtype, const char*);
 template MakeItems<WideItem> item_maker<WideItem>(Dtype, const char*);
 
+template <class Item>
+RestoreElements<Item> element_restorer(Dtype dtype, const char* who) {
+  return visit_real(dtype, who, []<class T>() -> RestoreElements<Item> {
+    if constexpr (sizeof(T) > sizeof(typename Item::Key))
+      invariant(false, "items too narrow for their elements");
+    else
+      return restore_elements<T, Item>;
+  });
+}
+template RestoreElements<NarrowItem> element_restorer<NarrowItem>(Dtype, const char*);
+template RestoreElements<WideItem> element_restorer<WideItem>(Dtype, const char*);
+
+NarrowItem nth_item(NarrowItem* items, int64_t n, int64_t k) { return nth_any(items, n, k); }
+WideItem nth_item(WideItem* items, int64_t n, int64_t k) { return nth_any(items, n, k); }
+
 void sort_items(NarrowItem* items, NarrowItem* scratch, int64_t n) { sort_any(items, scratch, n); }
 void sort_items(WideItem* items, WideItem* scratch, int64_t n) { sort_any(items, scratch, n); }
 
 template <class Item>
 void take_items(const Item* items, int64_t n, const char* in, int64_t in_step, char* out, int64_t out_step,
-                int64_t* positions, int64_t positions_step, int64_t width) {
+                int64_t width) {
   visit_width(width, [&]<class T>() {
     const T* from = reinterpret_cast<const T*>(in);
     T* to = reinterpret_cast<T*>(out);
     for (int64_t i = 0; i < n; ++i) to[i * out_step] = from[items[i].position() * in_step];
   });
-  if (positions)
-    for (int64_t i = 0; i < n; ++i) positions[i * positions_step] = items[i].position();
 }
-template void take_items(const NarrowItem*, int64_t, const char*, int64_t, char*, int64_t, int64_t*, int64_t, int64_t);
-template void take_items(const WideItem*, int64_t, const char*, int64_t, char*, int64_t, int64_t*, int64_t, int64_t);
+template void take_items(const NarrowItem*, int64_t, const char*, int64_t, char*, int64_t, int64_t);
+template void take_items(const WideItem*, int64_t, const char*, int64_t, char*, int64_t, int64_t);
 
 }  // namespace cresset

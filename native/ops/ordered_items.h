@@ -54,11 +54,17 @@ class ItemBuffer {
 };
 
 // The items of n elements that lie `step` apart, with positions from `first` on; the largest come first if
-// `descending`.
+// `descending`. True: the elements can be had back from the keys. (A -0 cannot, nor can the bits of a nan.)
 template <class Item>
-using MakeItems = void (*)(const char* from, int64_t step, int64_t n, bool descending, int64_t first, Item* to);
+using MakeItems = bool (*)(const char* from, int64_t step, int64_t n, bool descending, int64_t first, Item* to);
 template <class Item>
 MakeItems<Item> item_maker(Dtype dtype, const char* who);
+
+// The way back, where it is possible: the elements of n items.
+template <class Item>
+using RestoreElements = void (*)(const Item* items, int64_t n, bool descending, char* to, int64_t step);
+template <class Item>
+RestoreElements<Item> element_restorer(Dtype dtype, const char* who);
 
 // The highest key, before `descending` turned it round, is a nan's if the dtype has nan.
 template <class Item>
@@ -70,10 +76,17 @@ bool is_nan(Item item) {
 void sort_items(NarrowItem* items, NarrowItem* scratch, int64_t n);
 void sort_items(WideItem* items, WideItem* scratch, int64_t n);
 
-// out[i] = in[position of items[i]], for elements of `width` bytes; the positions themselves go to `positions`, if
-// there is such.
+// The item that sorting would put at place k; the items change places.
+NarrowItem nth_item(NarrowItem* items, int64_t n, int64_t k);
+WideItem nth_item(WideItem* items, int64_t n, int64_t k);
+
+// out[i] = in[position of items[i]], for elements of `width` bytes.
 template <class Item>
 void take_items(const Item* items, int64_t n, const char* in, int64_t in_step, char* out, int64_t out_step,
-                int64_t* positions, int64_t positions_step, int64_t width);
+                int64_t width);
+template <class Item>
+void take_positions(const Item* items, int64_t n, int64_t* out, int64_t step) {
+  for (int64_t i = 0; i < n; ++i) out[i * step] = items[i].position();
+}
 
 }  // namespace cresset

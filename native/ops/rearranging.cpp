@@ -19,6 +19,25 @@ void copy_loop(char* const* p, const void* width, int64_t n) {
   std::memcpy(p[0], p[1], static_cast<size_t>(n * *static_cast<const int64_t*>(width)));
 }
 
+// Rows one after the other, each read from its end.
+template <class T>
+void reverse_rows(const T* from, DimsView sizes, DimsView strides, T* out, int64_t row) {
+  int64_t rows = 1;
+  for (int64_t s : sizes) rows *= s;
+  parallel_for(rows, std::max<int64_t>(1, kParallelGrain / row), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      int64_t offset = 0, rest = r;
+      for (int64_t d = static_cast<int64_t>(sizes.size()) - 1; d >= 0; --d) {
+        offset += rest % sizes[static_cast<size_t>(d)] * strides[static_cast<size_t>(d)];
+        rest /= sizes[static_cast<size_t>(d)];
+      }
+      const T* last = from + offset;
+      T* to = out + r * row;
+      for (int64_t i = 0; i < row; ++i) to[i] = last[-i];
+    }
+  });
+}
+
 // A flipped dimension is one that is read from its end, with a negative stride.
 void run_flip(Call& c) {
   const Tensor t = c.tensor(0), out = c.out();
@@ -32,6 +51,13 @@ void run_flip(Call& c) {
     }
   }
   const int64_t width = size_of(t.dtype());
+  if (t.dim() && strides.back() == -1 && out.is_contiguous()) {
+    const size_t outer = static_cast<size_t>(t.dim() - 1);
+    return visit_width(width, [&]<class T>() {
+      reverse_rows(t.data<T>() + end, DimsView(t.sizes()).first(outer), DimsView(strides).first(outer), out.data<T>(),
+                   t.size(-1));
+    });
+  }
   Operand operands[2] = {{out.bytes(), t.dtype(), t.dtype(), out.strides()},
                          {t.bytes() + end * width, t.dtype(), t.dtype(), strides}};
   run_blocks(t.sizes(), operands, 2, copy_loop, &width);

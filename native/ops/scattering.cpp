@@ -51,8 +51,8 @@ void add_writer(Registry& r, const std::string& name, const std::string& paramet
 
 bool is_index(Dtype d) { return d == Dtype::i64 || d == Dtype::i32; }
 
-// A number as an element of the dtype, or an error where it does not fit.
-Tensor element(const char* who, const Scalar& value, Dtype dtype) {
+// An error where a number does not fit into the dtype.
+void check_fits(const char* who, const Scalar& value, Dtype dtype) {
   bool fits = is_complex(dtype) || value.kind != Scalar::Kind::complex || value.imag == 0;
   if (fits && is_integral(dtype)) {
     const int64_t bits = 8 * size_of(dtype);
@@ -68,7 +68,6 @@ Tensor element(const char* who, const Scalar& value, Dtype dtype) {
     fits = std::abs(value.real) <= top;
   }
   check(fits, who, ": value cannot be converted to type ", name_of(dtype), " without overflow");
-  return scalar_tensor(value, dtype);
 }
 
 // ---------------------------------------------------------------- combining
@@ -106,6 +105,13 @@ void combine_row(const IndexedWalk& w, const IndexedRow& r) {
   const T* __restrict from = reinterpret_cast<const T*>(w.plain) + r.plain;
   T* __restrict to = reinterpret_cast<T*>(w.indexed) + r.indexed;
   const int64_t* index = w.index + r.index;
+  if (r.index_step == 1 && r.plain_step == 1 && r.indexed_step == 0) {
+    for (int64_t i = 0; i < r.n; ++i) {
+      T& t = to[w.offset(index[i])];
+      t = Op::apply(t, from[i]);
+    }
+    return;
+  }
   if (r.index_step != 0) {
     for (int64_t i = 0; i < r.n; ++i) {
       T& t = to[i * r.indexed_step + w.offset(index[i * r.index_step])];
@@ -227,10 +233,10 @@ void check_scatter(Call& c, const Tensor& src) {
   const std::string& who = c.op.name();
   const int64_t dim = wrap_dim(c.integer(1), input.dim());
   c.promise_like(input);
-  check(is_index(index.dtype()), who, "(): Expected dtype int32/int64 for index, got ", name_of(index.dtype()));
   check(!src.defined() || src.dtype() == input.dtype(), who, "(): Expected self.dtype to be equal to src.dtype, got ",
         name_of(input.dtype()), " and ", src.defined() ? name_of(src.dtype()) : "");
   if (index.numel() == 0) return;
+  check(is_index(index.dtype()), who, "(): Expected dtype int32/int64 for index, got ", name_of(index.dtype()));
   const auto rank = [](const Tensor& t) { return std::max<int64_t>(t.dim(), 1); };
   check(rank(index) == rank(input), who,
         ": Index tensor must have the same number of dimensions as self tensor; they have ", index.dim(), " and ",
@@ -250,7 +256,7 @@ void check_scatter(Call& c, const Tensor& src) {
 void infer_scatter_src(Call& c) { check_scatter(c, c.tensor(3)); }
 void infer_scatter_value(Call& c) {
   check_scatter(c, {});
-  if (!c.tensor(0).is_meta()) element(c.op.name().c_str(), c.scalar(3), c.tensor(0).dtype());
+  check_fits(c.op.name().c_str(), c.scalar(3), c.tensor(0).dtype());
 }
 
 void scatter_with(const Call& c, const Tensor& target, const Tensor& src, std::string_view reduce) {
@@ -423,7 +429,7 @@ void infer_index_fill_tensor(Call& c) {
 void index_fill(const Call& c, const Tensor& target, const Tensor& value) {
   IndexedWalk w = walk_slices("index_fill_", target, wrap_dim(c.integer(1), target.dim()),
                               apart("index_fill_", target, c.tensor(2)), value);
-  w.lowest = -w.bound;
+  w.wrap = w.bound;
   write_indexed(w, size_of(target.dtype()));
 }
 void write_index_fill(const Call& c, const Tensor& target) {
@@ -466,7 +472,7 @@ void check_masked_fill(Call& c) {
 }
 void infer_masked_fill(Call& c) {
   check_masked_fill(c);
-  element("masked_fill", c.scalar(2), c.tensor(0).dtype());
+  check_fits("masked_fill", c.scalar(2), c.tensor(0).dtype());
 }
 void infer_masked_fill_tensor(Call& c) {
   check_masked_fill(c);
@@ -509,8 +515,7 @@ void write_masked_scatter(const Call& c, const Tensor& target) {
   check(n <= source.numel(), "masked_scatter: Number of elements of source < number of ones in mask: ", source.numel(),
         " < ", n);
   if (n)
-    write_indexed(walk_through("masked_scatter_", a, target, view_of(source, {{n}}, {{1}}, source.offset())),
-                  size_of(target.dtype()));
+    write_indexed(walk_through(a, target, view_of(source, {{n}}, {{1}}, source.offset())), size_of(target.dtype()));
 }
 
 // ---------------------------------------------------------------- in the flattened tensor
@@ -536,7 +541,7 @@ void write_put(const Call& c, const Tensor& target) {
   const Tensor index = contiguous(apart(who, target, c.tensor(1))),
                source = contiguous(convert(apart(who, target, c.tensor(2)), whole.dtype()));
   IndexedWalk w = walk_slices(who, flattened(whole), 0, flattened(index), flattened(source));
-  w.lowest = -w.bound;
+  w.wrap = w.bound;
   w.phrase = "out of range: ";
   combine(w, whole.dtype(), c.boolean(3) ? Combine::add : Combine::assign);
   if (whole.get() != target.get()) copy_into(target, whole);
@@ -612,10 +617,10 @@ void write_index_put(const Call& c, const Tensor& target) {
     // The places are offsets into the target's memory: they hold for its copy if that has the same strides.
     const AdvancedIndex same =
         wide.strides() == target.strides() ? a : resolve_index("index_put_", wide, list_of_indices);
-    combine(walk_through("index_put_", same, wide, convert(values, Dtype::f32)), Dtype::f32, Combine::add);
+    combine(walk_through(same, wide, convert(values, Dtype::f32)), Dtype::f32, Combine::add);
     return copy_into(target, wide);
   }
-  combine(walk_through("index_put_", a, target, values), target.dtype(), accumulate ? Combine::add : Combine::assign);
+  combine(walk_through(a, target, values), target.dtype(), accumulate ? Combine::add : Combine::assign);
 }
 
 }  // namespace

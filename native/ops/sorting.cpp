@@ -82,17 +82,22 @@ void run_sort(Call& c) {
   const bool stable = c.has(3) && c.boolean(3), plain = !stable && s.length <= kPlainSort;
   visit_items(t.dtype(), s.length, [&]<class Item>() {
     const MakeItems<Item> make = item_maker<Item>(t.dtype(), "sort");
+    const RestoreElements<Item> restore = element_restorer<Item>(t.dtype(), "sort");
     for_each_slice(s, [&](int64_t begin, int64_t end) {
       const ItemBuffer<Item> items(s.length), scratch(s.length);
       for (int64_t i = begin; i < end; ++i) {
         const char* in = t.bytes() + from.of(i, s.sizes) * width;
-        make(in, from.step, s.length, descending, 0, items.data());
+        const bool whole = make(in, from.step, s.length, descending, 0, items.data());
         if (plain)
           std::sort(items.data(), items.data() + s.length, by_key);
         else
           sort_items(items.data(), scratch.data(), s.length);
-        take_items(items.data(), s.length, in, from.step, values.bytes() + to.of(i, s.sizes) * width, to.step,
-                   indices.data<int64_t>() + index_to.of(i, s.sizes), index_to.step, width);
+        char* out = values.bytes() + to.of(i, s.sizes) * width;
+        if (whole)
+          restore(items.data(), s.length, descending, out, to.step);
+        else
+          take_items(items.data(), s.length, in, from.step, out, to.step, width);
+        take_positions(items.data(), s.length, indices.data<int64_t>() + index_to.of(i, s.sizes), index_to.step);
       }
     });
   });
@@ -161,8 +166,8 @@ void run_topk(Call& c) {
           make(in, from.step, s.length, largest, 0, items.data());
           select_many(items.data(), s.length, k, sorted);
         }
-        take_items(items.data(), k, in, from.step, values.bytes() + to.of(i, s.sizes) * width, to.step,
-                   indices.data<int64_t>() + index_to.of(i, s.sizes), index_to.step, width);
+        take_items(items.data(), k, in, from.step, values.bytes() + to.of(i, s.sizes) * width, to.step, width);
+        take_positions(items.data(), k, indices.data<int64_t>() + index_to.of(i, s.sizes), index_to.step);
       }
     });
   });
@@ -202,8 +207,8 @@ void reduce_by_choice(Call& c, const char* who, int64_t dim, bool keepdim, Choos
         const char* in = t.bytes() + from.of(i, s.sizes) * width;
         make(in, from.step, s.length, false, 0, items.data());
         const Item chosen = choose(items.data(), s.length, nan);
-        take_items(&chosen, 1, in, from.step, values.bytes() + to.of(i, s.sizes) * width, 1,
-                   indices.data<int64_t>() + index_to.of(i, s.sizes), 1, width);
+        take_items(&chosen, 1, in, from.step, values.bytes() + to.of(i, s.sizes) * width, 1, width);
+        indices.data<int64_t>()[index_to.of(i, s.sizes)] = chosen.position();
       }
     });
   });
@@ -258,15 +263,15 @@ void run_kthvalue(Call& c) {
                    [k](auto* items, int64_t n, bool) { return quick_select(items, n, k); });
 }
 
-// The lower of the two middle elements, of equal ones the first. A nan is the median of a slice that has one, unless nan are passed over.
+// The lower of the two middle elements, of equal ones the first. A nan is the median of a slice that has one, unless
+// nan are passed over.
 template <class Item>
 Item median_item(Item* items, int64_t n, bool nan, bool skip_nan) {
   const int64_t nans = nan ? std::count_if(items, items + n, is_nan<Item>) : 0;
   if (nans && !skip_nan) return *std::find_if(items, items + n, is_nan<Item>);
   if (nans == n) return items[0];
   const int64_t middle = (n - nans - 1) / 2;
-  std::nth_element(items, items + middle, items + n);
-  return items[middle];
+  return nth_item(items, n, middle);
 }
 
 template <bool skip_nan>
@@ -299,7 +304,7 @@ void run_median(Call& c) {
     const ItemBuffer<Item> items(n);
     item_maker<Item>(t.dtype(), "median_cpu")(t.bytes(), 1, n, false, 0, items.data());
     const Item middle = median_item(items.data(), n, is_floating(t.dtype()), skip_nan);
-    take_items(&middle, 1, t.bytes(), 1, out.bytes(), 1, nullptr, 0, size_of(t.dtype()));
+    take_items(&middle, 1, t.bytes(), 1, out.bytes(), 1, size_of(t.dtype()));
   });
 }
 

@@ -83,3 +83,50 @@ def test_gradient_of_a_block_is_its_part():
 def test_error_says_what_is_wrong(call, error, message):
     with pytest.raises(error, match=message):
         call(cresset.zeros(2, 3))
+
+
+def test_cat_joins_along_any_dimension_and_promotes():
+    x, y = cresset.ones(2, 2), cresset.zeros(2, 1, dtype=cresset.int64)
+    assert cresset.cat([x, y], 1).tolist() == [[1, 1, 0], [1, 1, 0]]
+    assert cresset.cat([x, y], -1).dtype == cresset.float32
+    assert cresset.cat([x, cresset.empty(0)]).shape == (2, 2)  # an empty vector goes with everything
+    assert cresset.cat([x.t()[:1], x]).shape == (3, 2)
+    assert cresset.concat([x, x]).equal(cresset.concatenate([x, x]))
+
+
+def test_cat_and_stack_of_every_layout_and_width():
+    x = cresset.arange(24).reshape(2, 3, 4)
+    for dtype in (cresset.uint8, cresset.float16, cresset.float32, cresset.float64, cresset.complex128):
+        for piece in (x.to(dtype), x.to(dtype).transpose(0, 2).contiguous().transpose(0, 2)):
+            for dim in range(3):
+                joined = cresset.cat([piece, piece], dim)
+                assert joined.narrow(dim, 0, x.size(dim)).equal(x.to(dtype))
+                assert joined.narrow(dim, x.size(dim), x.size(dim)).equal(x.to(dtype))
+            for dim in range(4):
+                stacked = cresset.stack([piece, piece + 1], dim)
+                assert stacked.select(dim, 0).equal(x.to(dtype))
+                assert stacked.select(dim, 1).equal((x + 1).to(dtype))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: cresset.cat([]), ValueError, "non-empty list of Tensors"),
+        (lambda: cresset.cat([cresset.tensor(1)]), RuntimeError, "zero-dimensional tensor"),
+        (lambda: cresset.cat([cresset.ones(2, 2), cresset.ones(2, 3)]), RuntimeError, "Expected size 2 but got size 3"),
+        (lambda: cresset.cat([cresset.ones(2, 2), cresset.ones(2)]), RuntimeError, "same number of dimensions"),
+        (lambda: cresset.stack([cresset.ones(2), cresset.ones(3)]), RuntimeError, "to be equal size"),
+    ],
+)
+def test_what_does_not_join_is_an_error_that_says_so(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_cat_and_stack_give_each_its_part_of_the_gradient():
+    x, y = cresset.ones(2, requires_grad=True), cresset.ones(3, requires_grad=True)
+    (cresset.cat([x, y]) * cresset.arange(5)).sum().backward()
+    assert (x.grad.tolist(), y.grad.tolist()) == ([0, 1], [2, 3, 4])
+    x.grad = None
+    (cresset.stack([x, x * 2]) * cresset.tensor([[1.0], [10.0]])).sum().backward()
+    assert x.grad.tolist() == [21, 21]

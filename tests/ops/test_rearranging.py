@@ -3,6 +3,7 @@
 import pytest
 
 import cresset
+from cresset.autograd import gradcheck, gradgradcheck
 
 
 def shares_memory(view, tensor):
@@ -114,3 +115,46 @@ def test_gradient_flows_to_repeated_elements():
 def test_error_says_what_is_wrong(call, error, message):
     with pytest.raises(error, match=message):
         call(cresset.zeros(2, 3))
+
+
+def test_flip_reverses_the_dims_it_is_given():
+    x = cresset.arange(6).reshape(2, 3)
+    assert x.flip(0).tolist() == [[3, 4, 5], [0, 1, 2]]
+    assert x.flip(0, 1).tolist() == [[5, 4, 3], [2, 1, 0]]
+    assert x.t().flip(1).tolist() == [[3, 0], [4, 1], [5, 2]]
+    assert x[:, ::2].flip((1,)).tolist() == [[2, 0], [5, 3]]
+
+
+def test_roll_moves_what_leaves_at_the_end_to_the_front():
+    x = cresset.arange(6).reshape(2, 3)
+    assert x.roll(1, 1).tolist() == [[2, 0, 1], [5, 3, 4]]
+    assert x.roll(-1).tolist() == [[1, 2, 3], [4, 5, 0]]
+    assert x.roll((1, 5), (0, 1)).tolist() == [[4, 5, 3], [1, 2, 0]]
+    with pytest.raises(RuntimeError, match="must align"):
+        x.roll((1, 2), (0,))
+
+
+def test_repeat_and_triangles():
+    x = cresset.tensor([[1, 2], [3, 4]])
+    assert x.repeat(1, 2).tolist() == [[1, 2, 1, 2], [3, 4, 3, 4]]
+    assert x.repeat(2, 1, 1).shape == (2, 2, 2)
+    assert x.tril().tolist() == [[1, 0], [3, 4]]
+    assert x.t().triu(1).tolist() == [[0, 3], [0, 0]]
+    assert x.clone().tril_(-1).tolist() == [[0, 0], [3, 0]]
+    assert x.tril(2**62).equal(x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.flip(0, 1),
+        lambda x: x.roll((1, 2), (0, 1)),
+        lambda x: x.repeat(2, 1, 3),
+        lambda x: x.tril(),
+        lambda x: (x * 1).triu_(1),
+    ],
+)
+def test_orders_differentiate_twice(function):
+    x = cresset.randn(3, 4, dtype=cresset.float64, requires_grad=True)
+    assert gradcheck(function, [x])
+    assert gradgradcheck(function, [x])
