@@ -14,7 +14,7 @@ import cresset
 from cresset import _native
 from cresset.ops import registry
 
-HEADER = '"""Made by tools/make_stubs.py from the registry of operators; do not edit."""\n\nimport builtins\nfrom collections.abc import Sequence\nfrom typing import Any, TypeAlias\n\n_int: TypeAlias = builtins.int\n_float: TypeAlias = builtins.float\n_bool: TypeAlias = builtins.bool\nNumber: TypeAlias = _bool | _int | _float | complex\n'
+HEADER = '"""Made by tools/make_stubs.py from the registry of operators; do not edit."""\n\nimport builtins\nfrom collections.abc import Sequence\nfrom typing import Any, TypeAlias\n\n_int: TypeAlias = builtins.int\n_float: TypeAlias = builtins.float\n_bool: TypeAlias = builtins.bool\n_Number: TypeAlias = _bool | _int | _float | complex\n'
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent / "cresset"
 KNOWN = {"Tensor", "Number", "int", "float", "bool", "str", "dtype", "device", "layout", "memory_format", "Generator", "Sequence", "None", "tuple"}
 
@@ -29,7 +29,7 @@ def annotation(value, own_names):
     words = set(re.findall(r"[A-Za-z_]+", text))
     if not words <= KNOWN:
         return "Any"
-    text = re.sub(r"\b(int|float|bool)\b", r"_\1", text)
+    text = re.sub(r"\b(int|float|bool|Number)\b", r"_\1", text)
     return re.sub(r"\b(dtype|device|layout)\b", lambda m: "_" + m[0] if m[0] in own_names else m[0], text)
 
 
@@ -43,7 +43,7 @@ def definition(name, thing, own_names, method):
     for k, p in enumerate(signature.parameters.values()):
         text = p.name
         if method and k == 0 and p.kind not in (p.VAR_POSITIONAL, p.KEYWORD_ONLY):
-            parts.append("self")
+            parts.append(p.name)
             continue
         if p.kind is p.VAR_POSITIONAL:
             text, star = "*" + text, True
