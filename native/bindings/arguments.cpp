@@ -131,13 +131,13 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
           continue;
         }
         if (!is_tensor(item)) {
-          if (wants_torch_function(item)) {
+          if (torch_function_enabled && wants_torch_function(item)) {
             arena.override_seen = true;
             continue;
           }
           return false;
         }
-        if (!is_plain_tensor(item) && wants_torch_function(item)) arena.override_seen = true;
+        if (!is_plain_tensor(item) && torch_function_enabled && wants_torch_function(item)) arena.override_seen = true;
         tensors.push_back(unwrap(item));
       }
       ++arena.used_tensors;
