@@ -33,9 +33,26 @@ void run_in_copy(Call& c) {
   copy_into(c.out(), c.tensor(0));
   write(c, c.out());
 }
+bool is_expanded(const Tensor& t) {
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.size(d) > 1 && t.stride(d) == 0) return true;
+  return false;
+}
+
+// An element that is seen more than once can be written more than once. That is an error, but for the writers that put
+// one value wherever they write, or were once allowed to: PyTorch warns there.
+void check_target(const std::string& who, const Tensor& target) {
+  if (!is_expanded(target)) return;
+  if (who != "masked_fill_" && who != "index_fill_" && who != "index_put_")
+    return check_no_internal_overlap(who.c_str(), target);
+  if (warn)
+    warn(join("Use of ", who,
+              " on expanded tensors is deprecated. Please clone() the tensor before performing this operation."));
+}
+
 template <Write write>
 void run_in_place(Call& c) {
-  check_no_internal_overlap(c.op.name().c_str(), c.tensor(0));
+  check_target(c.op.name(), c.tensor(0));
   write(c, c.tensor(0));
 }
 
@@ -480,17 +497,23 @@ void infer_masked_fill_tensor(Call& c) {
 }
 void masked_fill(const Call& c, const Tensor& out, const Tensor& value) {
   const Tensor input = c.tensor(0), mask = c.tensor(1);
-  fill_where(out, input, expanded_strides("masked_fill", input, out.sizes()), mask,
-             expanded_strides("masked_fill", mask, out.sizes()), value);
+  const Dims mask_strides = expanded_strides("masked_fill", mask, out.sizes());
+  if (is_expanded(out)) {
+    // Only what the mask covers may be written: an element can be covered in one place and not in another.
+    const Tensor indices[1] = {view_of(mask, out.sizes(), mask_strides, mask.offset())};
+    const AdvancedIndex a = resolve_index("masked_fill_", out, indices);
+    return write_indexed(walk_through(a, out, value), size_of(out.dtype()));
+  }
+  fill_where(out, input, expanded_strides("masked_fill", input, out.sizes()), mask, mask_strides, value);
 }
 void run_masked_fill(Call& c) { masked_fill(c, c.out(), scalar_tensor(c.scalar(2), c.tensor(0).dtype())); }
 void run_masked_fill_tensor(Call& c) { masked_fill(c, c.out(), convert(clone(c.tensor(2)), c.tensor(0).dtype())); }
 void write_masked_fill(Call& c) {
-  check_no_internal_overlap("masked_fill_", c.tensor(0));
+  check_target("masked_fill_", c.tensor(0));
   masked_fill(c, c.tensor(0), scalar_tensor(c.scalar(2), c.tensor(0).dtype()));
 }
 void write_masked_fill_tensor(Call& c) {
-  check_no_internal_overlap("masked_fill_", c.tensor(0));
+  check_target("masked_fill_", c.tensor(0));
   masked_fill(c, c.tensor(0), convert(clone(c.tensor(2)), c.tensor(0).dtype()));
 }
 
@@ -569,7 +592,7 @@ bool fill_under_mask(const Tensor& target, std::span<const Tensor> indices, cons
       mask = &t;
     }
   }
-  if (!mask || before + mask->dim() > rank) return false;
+  if (!mask || before + mask->dim() > rank || is_expanded(target)) return false;
   Dims strides(rank, 0);
   for (int64_t d = 0; d < mask->dim(); ++d) {
     if (mask->size(d) != target.size(before + d)) return false;  // resolve_index says what is wrong

@@ -32,6 +32,7 @@ PROGRAMS = [
     "x.unique_consecutive(return_inverse=True, return_counts=True)", "x.unique_consecutive(dim=0)", "torch.searchsorted(x.sort().values, s)", "torch.bucketize(s, x[0, 0].sort().values, right=True)",
     "x.reshape(-1).bincount()", "x.histc(4)", "torch.cat([x, s], 1)", "torch.cat([x, s[:, :1]], 1)", "torch.cat([x, s.double()], -1)", "torch.stack([x, s], 2)",
     "x.flip(0, 2)", "x.roll((1, 7), (0, 2))", "x.roll(4)", "x.repeat(2, 1, 1, 2)", "x.tril(1)", "x.triu(-1)", "x.repeat_interleave(w, 1)", "torch.isin(x, s[0])",
+    "x[0].expand(2, 3, 5).masked_fill_(m[:2], 1)", "x[0, 0].expand(4, 5).index_put_((m[:, 0],), s[0, 0, 0])",
 ]  # fmt: skip
 
 
@@ -69,7 +70,7 @@ ERRORS = [
     "torch.zeros(3).index_put((torch.tensor([0]),), torch.ones(2))", "torch.zeros(3).index_put((torch.tensor([0]),), torch.tensor(1))", "torch.zeros(3).topk(4)", "torch.zeros(3).kthvalue(4)",
     "torch.zeros(2, 0).median(1)", "torch.zeros(2, 0).mode(1)", "torch.zeros(2, 0).unique(dim=0)", "torch.tensor(1).unique(dim=0)", "torch.searchsorted(torch.zeros(2, 3), torch.zeros(1))",
     "torch.tensor([-1]).bincount()", "torch.zeros(3).histc(3, 2, 1)", "torch.cat([])", "torch.cat([torch.tensor(1)])", "torch.cat([torch.zeros(2), torch.zeros(1, 2)])", "torch.stack([])",
-    "torch.zeros(2).flip(0, 0)", "torch.zeros(2).roll((1, 1), (0,))", "torch.zeros(2, 2).repeat(2)", "torch.zeros(2).tril()", "torch.zeros(2, 2).expand(3, 2, 2).masked_fill_(torch.ones(2).bool(), 1)",
+    "torch.zeros(2).flip(0, 0)", "torch.zeros(2).roll((1, 1), (0,))", "torch.zeros(2, 2).repeat(2)", "torch.zeros(2).tril()", "torch.zeros(2).expand(3, 2).scatter_(0, torch.tensor([[0]]), 1.)",
 ]  # fmt: skip
 
 

@@ -97,6 +97,13 @@ def test_writes_to_a_view_reach_the_whole():
     assert x.tolist() == [[7, 5, 1], [7, 0, 1]]
 
 
+def test_a_masked_fill_of_an_expanded_tensor_warns_and_writes_only_under_the_mask():
+    x = cresset.zeros(2)
+    with pytest.warns(UserWarning, match="expanded tensors is deprecated"):
+        x.expand(2, 2).masked_fill_(cresset.tensor([[True, False], [False, False]]), 5)
+    assert x.tolist() == [5.0, 0.0]
+
+
 X = cresset.zeros(3, 4)
 
 
@@ -117,7 +124,7 @@ X = cresset.zeros(3, 4)
         (lambda: X.masked_scatter(X == 0, cresset.ones(2)), RuntimeError, "Number of elements of source < number of ones"),
         (lambda: X.put(index(12), cresset.ones(1)), IndexError, "out of range"),
         (lambda: X.index_put((index(0),), cresset.ones(5)), RuntimeError, "shape mismatch: value tensor of shape"),
-        (lambda: X.expand(2, 3, 4).masked_fill_(X > 0, 1), RuntimeError, "single memory location"),
+        (lambda: X.expand(2, 3, 4).masked_scatter_(X > 0, X), RuntimeError, "single memory location"),
         (lambda: X.scatter_(0, cresset.tensor([[0]]), X), RuntimeError, "single memory location"),
     ],
 )
