@@ -1,14 +1,36 @@
-"""How functions of linalg are called: with out=, into which results are copied, and with or without derivatives."""
+"""How functions of linalg are called: with tensors, with out=, into which results are copied, and with or without derivatives."""
+
+import functools
+import inspect
 
 import cresset
 
 from ..autograd import forward_ad
 from ..ops.registry import _with_out
 
+# The parameters that are tensors, in all functions of linalg.
+_TENSORS = {"A", "B", "LD", "LU", "input", "other", "pivots", "tau", "x", "y"}
+
+
+def with_tensors(definition):
+    """Let a function raise TypeError if an argument that must be a tensor is something else."""
+    names = [(place, name) for place, name in enumerate(inspect.signature(definition).parameters) if name in _TENSORS]
+
+    @functools.wraps(definition)
+    def checked(*args, **kwargs):
+        for place, name in names:
+            value = args[place] if place < len(args) else kwargs.get(name, args)
+            if value is not args and not isinstance(value, cresset.Tensor):
+                kind = value.__class__.__name__
+                raise TypeError(f"linalg_{definition.__name__}(): argument '{name}' must be Tensor, not {kind}")
+        return definition(*args, **kwargs)
+
+    return checked
+
 
 def with_out(definition):
-    """Give a function the keyword out=."""
-    return _with_out(definition, "linalg." + definition.__name__)
+    """Give a function the keyword out=, and check that tensors are tensors."""
+    return _with_out(with_tensors(definition), "linalg." + definition.__name__)
 
 
 def is_differentiated(*tensors):

@@ -5,6 +5,7 @@ import math
 import cresset
 
 from ..autograd.function import Function
+from .calling import with_tensors
 from .checking import check_floating, check_square_shape
 
 # The numerator of Padé's approximant of order 13, lowest power first; the denominator alternates the signs.
@@ -60,6 +61,7 @@ class Exponential(Function):
         return Exponential.apply(cresset.cat([top, below], -2))[..., :n, n:]
 
 
+@with_tensors
 def matrix_exp(A):
     """The exponential of a matrix: I + A + A²/2 + A³/6 + …
 

@@ -73,6 +73,10 @@ def _call(name, letter, *arguments):
 
 def column_major(tensor):
     """A fresh copy of matrices in which columns are contiguous, whatever the sizes; conjugation is carried out."""
+    if tensor.device.type != "cpu":
+        raise NotImplementedError(
+            f"linalg: LAPACK's functions are not implemented on '{tensor.device}'; they are on 'cpu'"
+        )
     rows_first = cresset.empty((*tensor.shape[:-2], tensor.size(-1), tensor.size(-2)), dtype=tensor.dtype, device="cpu")
     return rows_first.copy_(tensor.detach().mT).mT
 

@@ -4,7 +4,7 @@ import cresset
 
 from ..ops.contractions import multi_dot as _chain
 from ..ops.dimensions import wrap_dim
-from .calling import identity_in_place_of, with_out
+from .calling import identity_in_place_of, with_out, with_tensors
 from .checking import check_square_shape
 
 
@@ -38,6 +38,7 @@ def vecdot(x, y, *, dim=-1):
     return ((x.conj() if x.is_complex() else x) * y).sum(dim, dtype=x.dtype)
 
 
+@with_tensors
 def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
     """The diagonals of matrices, as a view. Like `torch.diagonal`, but the matrices are the last two dimensions.
 
@@ -75,6 +76,8 @@ def matrix_power(A, n):
             [0, 1]])
     """
     check_square_shape("linalg.matrix_power", A)
+    if not isinstance(n, int):
+        raise TypeError(f"linalg_matrix_power(): argument 'n' must be int, not {n.__class__.__name__}")
     if n == 0:
         return identity_in_place_of(A)
     if n < 0:
@@ -92,6 +95,7 @@ def matrix_power(A, n):
     return result
 
 
+@with_tensors
 def vander(x, N=None):
     """Vandermonde's matrix: the powers 0, 1, …, N - 1 of each element, in rows.
 

@@ -296,6 +296,27 @@ def test_a_mistake_in_the_call_is_named(name):
         call()
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: linalg.solve(cresset.eye(2), 3),
+        lambda: linalg.solve(cresset.eye(2), B=3),
+        lambda: linalg.matrix_norm([[1.0]]),
+        lambda: linalg.matrix_exp(1.0),
+        lambda: linalg.matrix_power(cresset.eye(2), 1.5),
+        lambda: linalg.solve_triangular(cresset.eye(2), cresset.ones(2, 1)),
+    ],
+)
+def test_an_argument_of_another_type_is_a_type_error(call):
+    with pytest.raises(TypeError):
+        call()
+
+
+def test_lapack_works_on_the_cpu_only():
+    with pytest.raises(NotImplementedError, match="not implemented on 'meta'"):
+        linalg.inv(cresset.empty(2, 2, device="meta"))
+
+
 def test_without_lapack_the_package_to_install_is_named(monkeypatch):
     from cresset.linalg import lapack
 
