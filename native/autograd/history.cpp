@@ -134,6 +134,8 @@ void renew_view(const TensorImpl& view) {
   grad_fn(t);
   if (t->has_tangent || !base->has_tangent) return;
   const AutogradState& of_base = *state_of(base.get());
+  // Only where the same strides show the same elements: not in a view as another dtype, nor where the layouts differ.
+  if (t.dtype() != base.dtype() || !(of_base.tangent.strides() == base.strides())) return;
   const Tensor tangent = call_operator(op("as_strided"), of_base.tangent, DimsView(t.sizes()), DimsView(t.strides()), Scalar(t.offset() - base.offset() + of_base.tangent.offset()));
   AutogradState& state = state_for_writing(t.get());
   state.tangent = tangent;
