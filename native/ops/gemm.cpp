@@ -133,7 +133,7 @@ void multiply(const Product<T>& p) {
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) return scale_start(p);
   if constexpr (std::is_same_v<T, float>)
-    if (multiply_by_library(p)) return;
+    if (p.alone && multiply_by_library(p)) return;
   const Serial<T> serially = choose(p);
   const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   if (work < 2 * kWorkPerThread) return serially(p);

@@ -49,6 +49,7 @@ struct Product {
   int64_t start_row = 0;
   const T* row_start = nullptr;
   T alpha = 1, beta = 1;
+  bool alone = true;  // false in a batch that threads share out: then no library is asked, whether there is one thread or more
 };
 
 // T is float, double, uint32_t or uint64_t (signed integers wrap the same way). Threads are used where they help.

@@ -16,7 +16,9 @@ def slow_product(a, b):
     return (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)
 
 
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 3, 4), (7, 5, 3), (16, 16, 16), (37, 53, 71), (130, 50, 200), (3, 5, 1000)])
+@pytest.mark.parametrize(
+    "sizes", [(1, 1, 1), (2, 3, 4), (7, 5, 3), (16, 16, 16), (37, 53, 71), (130, 50, 200), (3, 5, 1000)]
+)
 @pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
 def test_products_of_whole_numbers_are_exact_in_every_layout(sizes, transposed):
     m, n, k = sizes
@@ -31,8 +33,9 @@ def test_products_of_whole_numbers_are_exact_in_every_layout(sizes, transposed):
         assert ((a.to(dtype) @ b.to(dtype)) == expected.to(dtype)).all()
 
 
-def test_results_do_not_depend_on_the_number_of_threads():
-    a, b = cresset.randn(300, 700), cresset.randn(700, 301)
+@pytest.mark.parametrize("batch", [(), (5,), (2,)])
+def test_results_do_not_depend_on_the_number_of_threads(batch):
+    a, b = cresset.randn(*batch, 200, 400), cresset.randn(*batch, 400, 201)
     before, results = cresset.get_num_threads(), []
     try:
         for threads in (1, 2, 3):
@@ -89,7 +92,17 @@ def test_what_does_not_fit_is_an_error_that_says_why(call, message):
 
 
 @pytest.mark.parametrize(
-    "shapes", [((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((3,), (2, 3, 2)), ((2, 1, 2, 3), (2, 3, 1)), ((2, 2, 3), (3, 2)), ((2, 3), (2, 3, 2))]
+    "shapes",
+    [
+        ((2, 3), (3, 4)),
+        ((3,), (3,)),
+        ((2, 3), (3,)),
+        ((3,), (3, 2)),
+        ((3,), (2, 3, 2)),
+        ((2, 1, 2, 3), (2, 3, 1)),
+        ((2, 2, 3), (3, 2)),
+        ((2, 3), (2, 3, 2)),
+    ],
 )
 @pytest.mark.parametrize("dtype", [cresset.float64, cresset.complex128])
 def test_matmul_has_derivatives_of_every_order(shapes, dtype):
