@@ -294,6 +294,10 @@ bool bind(const Operator& op, const Arguments& a, Call& call, Arena& arena, std:
     }
     call.args[k] = p.default_value;
   }
+  if (op.inplace && call.args[0].kind != Kind::tensor && !arena.override_seen) {  // there is nothing to write to
+    if (why) *why = join(op.name(), "(): argument '", parameters[0].name, "' (position 1) must be Tensor, not a number");
+    return false;
+  }
   // A call on numbers alone has no tensor to promote to.
   if (op.pointwise) {
     bool any = false;

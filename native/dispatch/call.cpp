@@ -137,6 +137,22 @@ bool can_write_directly(const Call& c, const Tensor& target, const TensorInfo& i
   return true;
 }
 
+// A kernel of one device must not be given memory of another.
+void check_one_device(const Call& c) {
+  const TensorImpl* first = nullptr;
+  const auto look = [&](const TensorImpl* t) {
+    if (!first) first = t;
+    check(first->storage->device == t->storage->device, c.op.name(), ": Expected all tensors to be on the same device, but found at least two devices, ", first->storage->device, " and ",
+          t->storage->device, "!");
+  };
+  for (int i = 0; i < static_cast<int>(c.op.signature.parameters.size()); ++i) {
+    if (c.args[i].kind == Kind::tensor) look(c.args[i].tensor_);
+    if (c.args[i].kind == Kind::tensors)
+      for (const Tensor& t : c.tensors(i))
+        if (t.defined()) look(t.get());
+  }
+}
+
 void execute_on(Call& c, Device device) {
   const Operator& op = c.op;
   Run run = op.run[static_cast<int>(device.type)];
@@ -158,7 +174,10 @@ void execute_on(Call& c, Device device) {
   if (op.infer) {
     op.infer(c);
     // The results' device decides: zeros_like(x, device="meta").
-    if (!c.promised.empty()) device = c.promised[0].device;
+    if (!c.promised.empty() && !(device == c.promised[0].device)) {
+      check_one_device(c);
+      device = c.promised[0].device;
+    }
     run = op.run[static_cast<int>(device.type)];
     for (int64_t i = 0; i < c.promised.size(); ++i) {
       const TensorInfo& info = c.promised[i];

@@ -3,6 +3,7 @@
 Whatever happens must be a result or a Python exception. Run by test_odd_arguments.py in a process of its own, whose memory is limited.
 """
 
+import os
 import random
 import re
 import resource
@@ -146,4 +147,5 @@ def describe(value):
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
-    main(int(sys.argv[1]), int(sys.argv[2]), open(sys.argv[3], "w") if len(sys.argv) > 3 else None)
+    with open(sys.argv[3] if len(sys.argv) > 3 else os.devnull, "w") as written:
+        main(int(sys.argv[1]), int(sys.argv[2]), written)

@@ -50,6 +50,7 @@ REFUSED = [
     (lambda: torch.tensor(1).as_subclass(int), TypeError, "subclass of Tensor"),
     (lambda: torch.ones(2).requires_grad_(torch.ones(2)), TypeError, "bool"),
     (lambda: torch.ones(2).size(0, 1), TypeError, "takes 1"),
+    (lambda: torch.Tensor.add_(1.0, torch.ones(2)), TypeError, "must be Tensor"),
     (lambda: torch.ones(2).index_put_([], torch.tensor(1.0)), IndexError, "at least one index"),
     (lambda: torch.tril_indices(2**62, 2**62), RuntimeError, "overflow"),
     (lambda: torch.manual_seed(2**65), ValueError, "seed"),

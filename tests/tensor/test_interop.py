@@ -23,7 +23,7 @@ class TestNumbers:
         assert 2 in torch.arange(3) and 5 not in torch.arange(3) and len(torch.zeros(4, 2)) == 4
 
     def test_formatting(self):
-        assert f"{torch.tensor(2 / 3):.3f}" == "0.667" and f"{torch.tensor(7):>4d}" == "   7" and "%.1f" % torch.tensor(0.25) == "0.2"
+        assert f"{torch.tensor(2 / 3):.3f}" == "0.667" and f"{torch.tensor(7):>4d}" == "   7" and format(torch.tensor(0.25), ".1f") == "0.2"
         assert f"{torch.tensor([1.0])}" == "tensor([1.])"
         with pytest.raises(TypeError, match="Tensor.__format__"):
             f"{torch.tensor([1.0]):.2f}"

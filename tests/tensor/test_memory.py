@@ -156,7 +156,10 @@ class TestDevices:
     def test_devices_do_not_mix(self):
         with pytest.raises(RuntimeError, match="device"):
             torch.zeros(3, device="meta") + torch.zeros(3)
+        with pytest.raises(RuntimeError, match="device"):
+            torch.binomial(torch.tensor(1.0), torch.zeros(2, 3, device="meta"))
         assert (torch.zeros(3, device="meta") + torch.tensor(1.0)).is_meta
+        assert torch.zeros_like(torch.zeros(3, device="meta"), device="cpu").tolist() == [0, 0, 0]
 
     def test_device_as_context_and_as_default(self):
         with torch.device("meta"):
