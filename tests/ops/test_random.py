@@ -96,7 +96,7 @@ def test_seeds():
     assert cresset.manual_seed(-1).initial_seed() == 2**64 - 1
     chosen = cresset.seed()
     assert cresset.initial_seed() == chosen
-    with pytest.raises(RuntimeError, match="Overflow"):
+    with pytest.raises(ValueError, match="Overflow"):
         cresset.manual_seed(2**64)
 
 
