@@ -9,8 +9,25 @@ except ImportError as _error:
     raise ImportError(f"cresset: the native module is not built ({_error}). If this is the source tree, install it first: pip install .") from _error
 
 from ._native import (  # noqa: F401
-    Generator, Size, Tensor, can_cast, default_generator, device, dtype, get_default_dtype, get_num_threads, is_anomaly_check_nan_enabled, is_anomaly_enabled, is_grad_enabled, is_inference_mode_enabled, layout, memory_format,
-    promote_types, result_type, set_default_dtype, set_num_threads,
+    Generator,
+    Size,
+    Tensor,
+    can_cast,
+    default_generator,
+    device,
+    dtype,
+    get_default_dtype,
+    get_num_threads,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    layout,
+    memory_format,
+    promote_types,
+    result_type,
+    set_default_dtype,
+    set_num_threads,
 )  # fmt: skip
 
 __version__ = "0.1.0"
@@ -25,7 +42,18 @@ from . import ops as _ops  # noqa: E402
 from . import tensor as _tensor_methods  # noqa: E402
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402, F401
 from .data_types import finfo, iinfo  # noqa: E402, F401
-from .making import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, get_default_device, set_default_device, set_default_tensor_type, tensor, to_dlpack  # noqa: E402, F401
+from .making import (  # noqa: E402, F401
+    as_tensor,
+    asarray,
+    from_dlpack,
+    from_numpy,
+    frombuffer,
+    get_default_device,
+    set_default_device,
+    set_default_tensor_type,
+    tensor,
+    to_dlpack,
+)
 from .printing import set_printoptions  # noqa: E402, F401
 from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402, F401
 from .storage import TypedStorage, UntypedStorage, is_storage  # noqa: E402, F401

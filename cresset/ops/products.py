@@ -3,8 +3,6 @@
 With C = A B, the gradients are dA = dC Bᴴ and dB = Aᴴ dC, where ᴴ transposes and conjugates.
 """
 
-import cresset
-
 from .registry import operator
 
 

@@ -24,7 +24,7 @@ def installed_as_wheel():
         distribution = importlib.metadata.distribution("cresset")
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("cresset is not installed; install it or name a wheel in CRESSET_WHEEL")
-    files = [f for f in distribution.files or [] if "__pycache__" not in f.parts and not f.parts[0] == ".."]
+    files = [f for f in distribution.files or [] if "__pycache__" not in f.parts and f.parts[0] != ".."]
     if not any(f.parts[0] == "cresset" and f.name.startswith("_native.") for f in files):
         pytest.skip("an editable install has no wheel to look at; name one in CRESSET_WHEEL")
     archive = io.BytesIO()
