@@ -127,6 +127,21 @@ void write_row(const IndexedWalk& w, const IndexedRow& r) {
   }
 }
 
+void check_row(const IndexedWalk& w, const IndexedRow& r) {
+  const int64_t* index = w.index + r.index;
+  for (int64_t i = 0; i < (r.index_step == 0 ? 1 : r.n); ++i) w.offset(index[i * r.index_step]);
+}
+
+// Every index once, before anything is written: a bad one leaves the tensor as it was.
+void check_indices(const IndexedWalk& w, const Nest& n) {
+  bool moves = false;
+  for (int64_t d = 0; d < n.index.size(); ++d) moves |= n.index[d] != 0;
+  const int64_t inner = n.index_inner == 0 ? 1 : n.inner;
+  parallel_for(moves ? n.outer : 1, std::max<int64_t>(1, kParallelGrain / (n.along * inner)), [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) run_rows(w, n, check_row, o, 0, n.along, 0, inner);
+  });
+}
+
 }  // namespace
 
 void walk_reading(const IndexedWalk& w, RowLoop loop) {
@@ -144,6 +159,7 @@ void walk_reading(const IndexedWalk& w, RowLoop loop) {
 void walk_writing(const IndexedWalk& w, RowLoop loop) {
   if (is_empty(w)) return;
   const Nest n(w);
+  check_indices(w, n);
   constexpr int64_t kPiece = 64;  // inner elements that stay together: a few cache lines
   const int64_t pieces = (n.inner + kPiece - 1) / kPiece;
   parallel_for(n.outer * pieces, std::max<int64_t>(1, kParallelGrain / (n.along * std::min(n.inner, kPiece))),
