@@ -26,10 +26,10 @@ build="$PWD/build/sanitize"
   --config-settings=cmake.define.CRESSET_SANITIZE=ON
 
 # The interpreter itself is not built with the sanitizers: their libraries come first by LD_PRELOAD, and Python's own
-# memory is taken from malloc so that they see it. Leaks are not looked for: the interpreter keeps memory on purpose.
+# memory is taken from malloc so that they see it. A request for too much memory fails as it does without them. Leaks are not looked for: the interpreter keeps memory on purpose.
 compiler="${CXX:-g++}"
 export LD_PRELOAD="$("$compiler" -print-file-name=libasan.so):$("$compiler" -print-file-name=libubsan.so)"
-export ASAN_OPTIONS="detect_leaks=0:abort_on_error=1:strict_string_checks=1:detect_stack_use_after_return=1"
+export ASAN_OPTIONS="allocator_may_return_null=1:detect_leaks=0:abort_on_error=1:strict_string_checks=1:detect_stack_use_after_return=1"
 export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1"
 export PYTHONMALLOC=malloc PYTHONPATH="$build/site" PYTHONSAFEPATH=1 OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
 
