@@ -202,7 +202,9 @@ int64_t count_steps(const char* who, const Scalar& start, const Scalar& end, con
 template <class T>
 void count_up(T* out, int64_t n, Step<T> start, Step<T> step) {
   parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(start + step * static_cast<Step<T>>(i));
+    // Integers count modulo 2^64, so that a huge step overflows nothing on its way.
+    using Count = std::conditional_t<std::is_integral_v<Step<T>>, uint64_t, Step<T>>;
+    for (int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(static_cast<Step<T>>(static_cast<Count>(start) + static_cast<Count>(step) * static_cast<Count>(i)));
   });
 }
 void count_up(const Tensor& out, const char* who, const Scalar& start, const Scalar& step) {
