@@ -54,6 +54,7 @@ void register_operators() {
   register_joining(r);
   register_rearranging(r);
   register_matmul(r);
+  register_attention(r);
   register_convolution(r);
   register_pooling(r);
   register_fourier(r);

@@ -1,4 +1,4 @@
-"""Choosing how scaled_dot_product_attention is computed. There is one way here so far; the choice is kept for callers."""
+"""Choosing how scaled_dot_product_attention is computed. There is one fused way here; the choice is kept for callers."""
 
 import contextlib
 import enum

@@ -5,8 +5,11 @@ import warnings
 
 import cresset
 
+from ...ops.attention import attention_weights
 from .dropout import dropout
 from .padding import pad
+
+_FUSED = {cresset.float32, cresset.float64, cresset.float16, cresset.bfloat16}
 
 
 def scaled_dot_product_attention(
@@ -48,6 +51,8 @@ def scaled_dot_product_attention(
                 "scaled_dot_product_attention: Expected attn_mask dtype to be bool or float or to match query dtype, "
                 f"but got attn_mask.dtype: {attn_mask.dtype} and  query.dtype: {query.dtype} instead."
             )
+    if scale is None:
+        scale = 1 / math.sqrt(query.size(-1)) if query.size(-1) else 1.0
     if enable_gqa:
         heads = query.size(-3)
         if key.size(-3) == 0 or heads % key.size(-3) or heads % value.size(-3):
@@ -55,28 +60,19 @@ def scaled_dot_product_attention(
                 f"scaled_dot_product_attention: Number of heads in key and value must divide the number of heads in query, "
                 f"they are {key.size(-3)}, {value.size(-3)} and {heads}"
             )
+    dtype = query.dtype
+    mask_learns = attn_mask is not None and attn_mask.requires_grad and cresset.is_grad_enabled()
+    heads_differ = enable_gqa and key.size(-3) != value.size(-3)
+    if dropout_p == 0.0 and not mask_learns and not heads_differ and dtype in _FUSED:
+        return cresset._attention(query, key, value, attn_mask, is_causal, scale, enable_gqa)[0]
+
+    # What the fused operator does not do, of ordinary operators.
+    if enable_gqa:
         key = key.repeat_interleave(heads // key.size(-3), -3)
         value = value.repeat_interleave(heads // value.size(-3), -3)
-    if scale is None:
-        scale = 1 / math.sqrt(query.size(-1)) if query.size(-1) else 1.0
-
-    dtype = query.dtype
     if dtype in (cresset.float16, cresset.bfloat16):
         query, key, value = query.float(), key.float(), value.float()
-    scores = (query * scale) @ key.mT
-    if is_causal:
-        hidden = cresset.ones(scores.shape[-2:], dtype=cresset.bool, device=scores.device).triu(1)
-        weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
-    elif attn_mask is None:
-        weights = scores.softmax(-1)
-    else:
-        if attn_mask.dtype is cresset.bool:
-            scores = scores.masked_fill(attn_mask.logical_not(), -math.inf)
-        else:
-            scores = scores + attn_mask.to(scores.dtype)
-        # A query that sees no key gets zeros, not 0 / 0.
-        blind = (scores == -math.inf).all(-1, keepdim=True)
-        weights = scores.softmax(-1).masked_fill(blind, 0)
+    weights = attention_weights(query, key, attn_mask, is_causal, scale)
     if dropout_p > 0.0:
         weights = dropout(weights, dropout_p)
     return (weights @ value).to(dtype)
