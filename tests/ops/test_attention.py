@@ -98,7 +98,7 @@ def test_dropout_zeroes_weights_and_scales_the_rest():
     cresset.manual_seed(0)
     q, v = cresset.zeros(1, 1000, 4), cresset.eye(1000)
     weights = attention(q, q[:, :1000], v.unsqueeze(0), dropout_p=0.25) * 1000
-    assert sorted(set(round(w, 4) for w in weights.flatten()[:1000].tolist())) == [0.0, 1.3333]
+    assert sorted({round(w, 4) for w in weights.flatten()[:1000].tolist()}) == [0.0, 1.3333]
 
 
 def test_in_meta_there_are_only_shapes():
