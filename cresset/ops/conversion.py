@@ -37,7 +37,7 @@ def _fit_dtype(grad, info):
     return grad.to(info.device, info.dtype)
 
 
-for _name in ["to.", "to.dtype", "to.other", "to_dtype.", *(name + "." for name in NAMED)]:
+for _name in ["to.", "to.dtype", "to_dtype.", *(name + "." for name in NAMED)]:
     operator(_name).derivative(_convert_back)
 for _name in NAMED[:-1]:
     operator(_name, f"The tensor as {_name}; itself when it is that already.")

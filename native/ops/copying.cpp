@@ -48,9 +48,16 @@ void run_to_device(Call& c) {
   convert_to(c, c.dtype_or(2, t.dtype()), c.device_or(1, t.device()), c.boolean(4), format_or(c, 5, MemoryFormat::preserve));
 }
 void run_to_dtype(Call& c) { convert_to(c, c.args[1].dtype_, c.tensor(0).device(), c.boolean(3), format_or(c, 4, MemoryFormat::preserve)); }
+// `other` only says dtype and device: whether it requires grad must not matter, so the call goes on without it.
 void run_to_other(Call& c) {
   const Tensor other = c.tensor(1);
-  convert_to(c, other.dtype(), other.device(), c.boolean(3), format_or(c, 4, MemoryFormat::preserve));
+  Call inner(*Registry::instance().find("to"));
+  inner.args[0] = c.args[0];
+  inner.args[1] = other.device();
+  inner.args[2] = other.dtype();
+  for (int i = 2; i < 5; ++i) inner.args[i + 1] = c.args[i];
+  call(inner);
+  c.outputs = inner.outputs;
 }
 void run_plain_to_dtype(Call& c) { convert_to(c, c.args[1].dtype_, c.tensor(0).device(), false, MemoryFormat::preserve); }
 
@@ -113,7 +120,7 @@ void register_copying(Registry& r) {
   r.add("clone(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", infer_clone, run_copy_to_output);
   r.add("contiguous(Tensor input, MemoryFormat memory_format=contiguous_format) -> Tensor", nullptr, run_contiguous, kMethodOnly, "CloneBackward0");
   r.add("to.dtype(Tensor input, ScalarType dtype, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_dtype, kMethodOnly, "ToCopyBackward0");
-  r.add("to.other(Tensor input, Tensor other, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_other, kMethodOnly, "ToCopyBackward0");
+  r.add("to.other(Tensor input, Tensor other, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_other, kMethodOnly | kComposite);
   r.add("to(Tensor input, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_device,
         kMethodOnly, "ToCopyBackward0");
   r.add("to_dtype(Tensor input, ScalarType dtype) -> Tensor", nullptr, run_plain_to_dtype, kFunctionOnly, "ToCopyBackward0");
