@@ -1,0 +1,324 @@
+"""Calls the public functions of cresset and PyTorch with the same random arguments and compares what comes back.
+
+    python tests/compat/fuzz/calls.py COUNT SEED [--match REGEX] [--verbose]
+
+No call may end the process or take long, and where PyTorch answers, so must cresset, with the same result. The calls run in a child
+process whose memory is limited; when it dies or stands still, the parent names the call and who was running it, and starts the next child.
+The last line is: `fuzz: N calls, A answered by both, R refused by both, findings F`.
+"""
+
+import argparse
+import faulthandler
+import functools
+import inspect
+import os
+import random
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+STILL_AFTER = 30  # seconds in one call
+RECORD = 4096  # bytes of the journal that hold the call under way; the totals follow
+
+# What cannot be compared, and why.
+SKIPPED = {
+    **dict.fromkeys("empty empty_like new_empty empty_strided new_empty_strided empty_permuted resize_ resize_as_ resize resize_as".split(), "uninitialised memory"),
+    **dict.fromkeys("data_ptr storage untyped_storage set_ share_memory_ storage_type element_size const_data_ptr is_shared".split(), "about memory, not values"),
+    **dict.fromkeys("seed initial_seed manual_seed get_rng_state set_rng_state fork_rng".split(), "the state of the generator itself"),
+    **dict.fromkeys("set_default_dtype set_default_device set_default_tensor_type set_printoptions set_num_threads set_num_interop_threads get_num_threads get_num_interop_threads set_flush_denormal "
+                    "set_grad_enabled set_anomaly_enabled inference_mode set_warn_always use_deterministic_algorithms set_deterministic_debug_mode set_float32_matmul_precision".split(), "settings of the process"),
+    **dict.fromkeys("backward register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ apply_ map_ map2_ from_file save load compile vmap cond while_loop".split(), "takes functions or files"),
+    **dict.fromkeys("geqrf ormqr orgqr svd linalg.svd linalg.eig linalg.eigh linalg.qr qr svd_lowrank pca_lowrank lobpcg eig symeig linalg.householder_product linalg.ldl_factor linalg.ldl_factor_ex".split(), "unique up to signs only"),
+    **dict.fromkeys("as_strided as_strided_ as_strided_copy as_strided_scatter".split(), "reads outside of what was written"),
+    **dict.fromkeys("numpy __array__ __dlpack__ from_dlpack from_numpy asarray tolist frombuffer".split(), "leaves the library"),
+    **dict.fromkeys("is_tensor is_storage typename type get_device cuda xpu ipu hpu mtia cpu pin_memory is_pinned is_distributed".split(), "devices and types"),
+    **dict.fromkeys("sort argsort topk kthvalue median nanmedian mode msort unique_dim".split(), "order of equal elements is free"),
+    **dict.fromkeys("get_default_dtype get_default_device compiled_with_cxx11_abi is_grad_enabled is_inference_mode_enabled".split(), "takes nothing"),
+}  # fmt: skip
+
+
+def public_functions(torch, cresset):
+    """(name, PyTorch's function, ours), for all that both have."""
+    spaces = [("", ""), ("Tensor", "Tensor."), ("nn.functional", "nn.functional."), ("linalg", "linalg."), ("fft", "fft."), ("special", "special.")]
+    for path, prefix in spaces:
+        theirs, ours = (functools.reduce(getattr, filter(None, path.split(".")), lib) for lib in (torch, cresset))
+        for name in sorted(set(dir(theirs)) & set(dir(ours))):
+            if name.startswith("_") or name in SKIPPED or (prefix + name) in SKIPPED:
+                continue
+            pair = getattr(theirs, name), getattr(ours, name)
+            if all(callable(f) and not isinstance(f, type) for f in pair):
+                yield prefix + name, *pair
+
+
+def parameters(function):
+    """[(name, type or None, has a default, keyword only)] of one overload of each kind."""
+    if hasattr(function, "signatures"):
+        return [list(native_parameters(s)) for s in function.signatures]
+    try:
+        listed = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return [[("input", None, False, False)]]
+    kinds = inspect.Parameter
+    return [[(p.name, "*" if p.kind == kinds.VAR_POSITIONAL else None, p.default is not kinds.empty, p.kind == kinds.KEYWORD_ONLY) for p in listed if p.kind != kinds.VAR_KEYWORD]]
+
+
+def native_parameters(signature):
+    inside = signature[signature.index("(") + 1 : signature.rindex(") ->")]
+    keyword_only = False
+    for part in re.split(r",\s*(?![^\[(]*[\])])", inside):
+        part = part.strip()
+        if part in ("", "*"):
+            keyword_only |= part == "*"
+            continue
+        kind, name = part.split(" ", 1)
+        name, default, _ = name.partition("=")
+        kind = re.sub(r"\[.*\]", "[]", kind)
+        yield name, kind if kind in ("Tensor?", "Tensor?[]") else kind.rstrip("?"), bool(default), keyword_only
+
+
+def draw_call(arguments, rng, name, overloads):
+    """Arguments for one call: fitting ones, of which some are left out and few are spoilt."""
+    scene = arguments.Scene(rng)
+    short = name.rpartition(".")[2]
+    recipe = next((arguments.RECIPES[key] for key in (name, short, short.rstrip("_")) if key in arguments.RECIPES), None)
+    if recipe is not None and rng.random() < 0.95:
+        recipe(scene)
+    args, kwargs, by_keyword = [], {}, False
+    for position, (parameter, kind, has_default, keyword_only) in enumerate(rng.choice(overloads)):
+        if kind == "*":
+            args.extend(scene.tensor() for _ in range(rng.choice([0, 1, 2])))
+            continue
+        by_keyword |= keyword_only
+        if has_default and not (parameter in scene.fixed and rng.random() < 0.8) and rng.random() < 0.6:
+            by_keyword = True
+            continue
+        if parameter in scene.fixed:
+            value = scene.fixed[parameter]
+        elif parameter in arguments.BY_NAME and (kind is None or kind.rstrip("?") == "Tensor" or parameter not in ("input", "x")):
+            value = arguments.BY_NAME[parameter](scene)
+        elif kind in arguments.BY_TYPE:
+            value = arguments.BY_TYPE[kind](scene)
+        elif has_default:
+            by_keyword = True
+            continue
+        else:
+            value = scene.tensor() if position == 0 else scene.number()
+        if rng.random() < 0.02:
+            value = arguments.spoil(scene)
+        if by_keyword:
+            kwargs[parameter] = value
+        else:
+            args.append(value)
+    if rng.random() < 0.01:
+        args.append(arguments.spoil(scene))
+    return args, kwargs
+
+
+class Bridge:
+    """Moves values between the two libraries byte by byte, strides included."""
+
+    def __init__(self, torch, cresset):
+        self.torch, self.cresset = torch, cresset
+
+    def to_ours(self, value):
+        torch, cresset = self.torch, self.cresset
+        if isinstance(value, torch.Tensor):
+            if value.device.type == "meta":
+                return cresset.empty_strided(value.shape, value.stride(), dtype=getattr(cresset, str(value.dtype)[6:]), device="meta")
+            value = value.detach().resolve_conj().resolve_neg()
+            raw = torch.empty(0, dtype=torch.uint8).set_(value.untyped_storage())
+            flat = cresset.from_numpy(raw.numpy().copy()).view(getattr(cresset, str(value.dtype)[6:]))
+            return flat.as_strided(tuple(value.shape), value.stride(), value.storage_offset())
+        if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
+            return getattr(cresset, str(value)[6:])
+        if isinstance(value, (list, tuple)):
+            return type(value)(self.to_ours(v) for v in value) if not isinstance(value, torch.Size) else tuple(value)
+        return value
+
+    def to_torch(self, value):
+        """A contiguous copy."""
+        torch, cresset = self.torch, self.cresset
+        dtype = getattr(torch, str(value.dtype)[6:])
+        flat = value.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+        if not flat.numel():
+            return torch.empty(tuple(value.shape), dtype=dtype)
+        return torch.from_numpy(flat.view(cresset.uint8).numpy()).view(dtype).reshape(tuple(value.shape))
+
+
+def own_copy(torch, value):
+    """PyTorch's arguments are changed by in-place calls: a copy with the same strides."""
+    if isinstance(value, torch.Tensor):
+        if value.device.type == "meta":
+            return value
+        raw = torch.empty(0, dtype=value.dtype).set_(value.untyped_storage().clone())
+        return raw.as_strided(value.shape, value.stride(), value.storage_offset())
+    if isinstance(value, list):
+        return [own_copy(torch, v) for v in value]
+    return value
+
+
+TOLERANCE = {"float64": 1e-7, "complex128": 1e-7, "float32": 2e-4, "complex64": 2e-4, "float16": 4e-3, "bfloat16": 3e-2}
+
+
+def difference(bridge, theirs, ours):
+    """Why the results are not the same, or None."""
+    torch, cresset = bridge.torch, bridge.cresset
+    if isinstance(theirs, torch.Tensor):
+        if not isinstance(ours, cresset.Tensor):
+            return f"a {type(ours).__name__} instead of a tensor"
+        if tuple(theirs.shape) != tuple(ours.shape):
+            return f"shape {tuple(ours.shape)} instead of {tuple(theirs.shape)}"
+        if str(theirs.dtype)[6:] != str(ours.dtype)[6:]:
+            return f"dtype {ours.dtype} instead of {theirs.dtype}"
+        if theirs.layout != torch.strided or theirs.device.type == "meta" or ours.device.type == "meta":
+            return None if theirs.device.type == ours.device.type else f"on {ours.device} instead of {theirs.device}"
+        expected, got = theirs.detach().resolve_conj().resolve_neg(), bridge.to_torch(ours)
+        if expected.dtype.is_floating_point or expected.dtype.is_complex:
+            tolerance = TOLERANCE.get(str(expected.dtype)[6:], 0.1)
+            finite = expected[expected.isfinite()].abs()
+            scale = finite.max().item() if finite.numel() else 0.0
+            if expected.dtype in (torch.float16, torch.bfloat16) or str(expected.dtype).startswith("torch.float8"):
+                expected, got = expected.float(), got.float()
+            same = torch.isclose(got, expected, rtol=tolerance, atol=tolerance * min(max(scale, 1e-3), 1e3), equal_nan=True)
+        else:
+            same = got == expected
+        if same.all():
+            return None
+        where = (~same).nonzero()[0].tolist() if same.dim() else []
+        return f"{got[tuple(where)].item()} instead of {expected[tuple(where)].item()} at {where} of {tuple(theirs.shape)} {theirs.dtype}"
+    if isinstance(theirs, (list, tuple)):
+        if not isinstance(ours, (list, tuple)) or len(ours) != len(theirs):
+            return f"{type(ours).__name__} of {len(ours) if hasattr(ours, '__len__') else '?'} instead of {type(theirs).__name__} of {len(theirs)}"
+        return next((f"result {i}: {why}" for i, pair in enumerate(zip(theirs, ours, strict=True)) if (why := difference(bridge, *pair))), None)
+    if isinstance(theirs, float) and isinstance(ours, float):
+        return None if theirs == ours or (theirs != theirs and ours != ours) or abs(theirs - ours) <= 1e-4 * abs(theirs) else f"{ours} instead of {theirs}"
+    if isinstance(theirs, (bool, int, complex, str, type(None))):
+        return None if theirs == ours else f"{ours!r} instead of {theirs!r}"
+    return None
+
+
+def describe(value, torch):
+    if isinstance(value, torch.Tensor):
+        data = f" {value.tolist()}" if value.numel() <= 12 and value.device.type != "meta" else ""
+        return f"<{tuple(value.shape)} {str(value.dtype)[6:]} {value.stride()}{data}>"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(describe(v, torch) for v in value)}]"
+    return repr(value)
+
+
+def child(count, seed, match, journal, skip):
+    """Run `count` calls; the journal's last line is the call under way. Prints the findings."""
+    import torch
+
+    import cresset
+
+    sys.path.insert(0, os.path.dirname(__file__))
+    import arguments
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    cresset.set_num_threads(1)
+    bridge = Bridge(torch, cresset)
+    functions = [(name, theirs, ours, parameters(ours)) for name, theirs, ours in public_functions(torch, cresset) if re.search(match, name)]
+    totals = dict.fromkeys(("both", "neither", "only_ours", "findings"), 0)
+    for i in range(skip, count):
+        rng = random.Random(f"{seed}/{i}")
+        name, theirs, ours, overloads = functions[i % len(functions)]
+        args, kwargs = draw_call(arguments, rng, name, overloads)
+        kwargs = {k: v for k, v in kwargs.items() if not (v is None and k == "out")}
+        text = f"{name}({', '.join([describe(a, torch) for a in args] + [f'{k}={describe(v, torch)}' for k, v in kwargs.items()])})"
+        os.pwrite(journal, f"{i} cresset {text}\n".encode().ljust(RECORD)[:RECORD], 0)
+        # Ours first, so that the journal tells whose call it was when the process ends.
+        our_args, our_kwargs = bridge.to_ours(args), {k: bridge.to_ours(v) for k, v in kwargs.items()}
+        cresset.manual_seed(1)
+        our_error = their_error = our_result = their_result = None
+        try:
+            our_result = ours(*our_args, **our_kwargs)
+        except Exception as error:
+            our_error = error
+        os.pwrite(journal, f"{i} torch {text}\n".encode().ljust(RECORD)[:RECORD], 0)
+        torch.manual_seed(1)
+        try:
+            their_result = theirs(*own_copy(torch, args), **{k: own_copy(torch, v) for k, v in kwargs.items()})
+        except Exception as error:
+            their_error = error
+        finding = None
+        if our_error is not None and ("cresset has a bug" in str(our_error) or isinstance(our_error, (SystemError, RecursionError, AssertionError))):
+            finding = f"{type(our_error).__name__}: {our_error}"
+        elif their_error is not None:
+            totals["neither" if our_error is not None else "only_ours"] += 1
+        elif our_error is not None:
+            finding = f"refused: {type(our_error).__name__}: {our_error}"
+        else:
+            totals["both"] += 1
+            finding = difference(bridge, their_result, our_result)
+        if finding:
+            totals["findings"] += 1
+            print(f"finding {name}: {finding[:300]}\n    call {i}: {text[:1500]}", flush=True)
+        os.pwrite(journal, " ".join(f"{k}={v}" for k, v in totals.items()).encode().ljust(400), RECORD)
+
+
+def run(count, seed, match="."):
+    """All calls, in as many child processes as it takes; the findings as (name, text) and the totals."""
+    findings, totals, skip = [], {}, 0
+    while skip < count:
+        with tempfile.TemporaryFile() as journal, tempfile.TemporaryFile("w+") as output:
+            command = [sys.executable, "-X", "faulthandler", os.path.abspath(__file__), str(count), str(seed), "--match", match, "--child", str(journal.fileno()), str(skip)]
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, pass_fds=[journal.fileno()], env={**os.environ, "OMP_NUM_THREADS": "1"})
+            last, since = None, time.monotonic()
+            while process.poll() is None:
+                time.sleep(0.05)
+                now = os.pread(journal.fileno(), 40, 0)
+                if now != last:
+                    last, since = now, time.monotonic()
+                elif time.monotonic() - since > STILL_AFTER:
+                    process.kill()
+            output.seek(0)
+            printed = output.read()
+            for finding in re.findall(r"^finding (.*\n.*)", printed, re.M):
+                findings.append((finding.partition(":")[0], finding))
+            for part in os.pread(journal.fileno(), 400, RECORD).decode().split():
+                key, _, value = part.partition("=")
+                totals[key] = totals.get(key, 0) + int(value)
+            if process.returncode == 0:
+                break
+            line = os.pread(journal.fileno(), RECORD, 0).decode(errors="replace").strip()
+            if not line:
+                raise RuntimeError(f"the child did not start: {printed[-2000:]}")
+            number, who, call = line.split(" ", 2)
+            name = call.partition("(")[0]
+            if who == "cresset":
+                findings.append((name, f"{name}: the process ended with {process.returncode}\n    call {number}: {call}\n{printed[-600:]}"))
+            skip = int(number) + 1
+    return findings, totals
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("count", type=int)
+    parser.add_argument("seed")
+    parser.add_argument("--match", default=".", help="only functions whose name matches")
+    parser.add_argument("--all", action="store_true", help="print every finding, not one for each function")
+    parser.add_argument("--child", nargs=2, type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        faulthandler.enable()
+        resource.setrlimit(resource.RLIMIT_AS, (12 << 30, 12 << 30))
+        return child(given.count, given.seed, given.match, *given.child)
+    findings, totals = run(given.count, given.seed, given.match)
+    seen = {}
+    for name, text in findings:
+        seen.setdefault(name, []).append(text)
+    for name in sorted(seen, key=lambda n: -len(seen[n])):
+        for text in seen[name] if given.all else seen[name][:1]:
+            print(f"[{len(seen[name])}x] {text}")
+    print(f"fuzz: {given.count} calls, {totals.get('both', 0)} answered by both, {totals.get('neither', 0)} refused by both, {totals.get('only_ours', 0)} answered only by cresset, findings {len(findings)}")
+    return bool(findings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
