@@ -348,10 +348,10 @@ def inner(input, other):
     >>> cresset.inner(cresset.tensor([1, 2]), cresset.tensor([[3, 4], [5, 6]]))
     tensor([11, 17])
     """
-    if input.dtype != other.dtype:
-        raise RuntimeError(f"inner: both inputs should have same dtype, got {input.dtype} and {other.dtype}")
     if input.ndim == 0 or other.ndim == 0:
         return input * other
+    if input.dtype != other.dtype:
+        raise RuntimeError(f"inner: both inputs should have same dtype, got {input.dtype} and {other.dtype}")
     if input.size(-1) != other.size(-1):
         raise RuntimeError(
             "inner: the last dimension must match on both input tensors but got shapes "

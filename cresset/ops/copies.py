@@ -267,7 +267,7 @@ def view_copy(input, size=None, *, dtype=None):
     """
     if isinstance(size, cresset.dtype):
         size, dtype = None, size
-    return (input.view(dtype) if size is None else input.view(size)).clone()
+    return (input.view(dtype) if size is None else input.reshape(size)).clone()
 
 
 @function(out=True)

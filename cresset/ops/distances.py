@@ -122,4 +122,4 @@ def renorm(input, p, dim, maxnorm):
     others = [other for other in range(input.ndim) if other != dim]
     norm = cresset.linalg.vector_norm(input, p, others, keepdim=True)
     # The small number keeps the quotient finite and the shrunken norm just below the bound.
-    return input * (maxnorm / (norm + 1e-7)).masked_fill(norm <= maxnorm, 1).to(input.dtype)
+    return input * (maxnorm / (norm + 1e-7)).masked_fill((norm > maxnorm).logical_not(), 1).to(input.dtype)

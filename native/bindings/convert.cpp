@@ -123,7 +123,7 @@ bool to_integer(PyObject* o, int64_t& out) {
   if (PyFloat_Check(o) || !PyIndex_Check(o)) return false;
   if (is_tensor(o)) {
     TensorImpl* t = impl_of(o);
-    if (t->numel != 1 || t->dim() != 0 || !(is_integral(t->dtype) || t->dtype == Dtype::b8)) return false;
+    if (t->numel != 1 || !(is_integral(t->dtype) || t->dtype == Dtype::b8)) return false;
     out = item(Tensor(t)).integer;
     return true;
   }

@@ -696,7 +696,8 @@ void run_fused_dropout(Call& c) {
 }
 
 void infer_native_dropout(Call& c) {
-  check(c.real(1) >= 0 && c.real(1) <= 1, "native_dropout: dropout probability has to be between 0 and 1, but got ",
+  const bool train = !c.has(2) || c.boolean(2);
+  check(!train || (c.real(1) >= 0 && c.real(1) <= 1), "native_dropout: dropout probability has to be between 0 and 1, but got ",
         c.real(1));
   promise_dropout(c);
 }

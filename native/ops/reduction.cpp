@@ -204,7 +204,8 @@ void run_mean(Call& c) {
 
 template <Form kForm>
 void run_prod(Call& c) {
-  const Tensor t = c.tensor(0);
+  const bool truth = c.out().dtype() == Dtype::b8;  // of what is not zero, also where it is below one
+  const Tensor t = truth ? convert(c.tensor(0), Dtype::b8) : c.tensor(0);
   visit_sum(c.out().dtype(), "prod_cpu",
             [&]<class T>() { fold_into(c, t, arguments_of<kForm>(c, t).reduced, Plain<Multiply<T>, T>()); });
 }

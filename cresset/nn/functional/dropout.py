@@ -85,7 +85,7 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
             "a channel dimension, and an optional batch dimension (i.e. 4D or 5D inputs).",
             stacklevel=2,
         )
-    if input.ndim != 4:
+    if input.ndim == 5:
         return _drop_channels(input, p, training, inplace)
     dropped = _drop_channels(input.unsqueeze(0), p, training, inplace)
     return input if inplace else dropped.squeeze(0)

@@ -184,7 +184,7 @@ def channel_shuffle(input, groups):
         raise RuntimeError(
             f"channel_shuffle: Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         )
-    return input.reshape(input.size(0), groups, channels // groups, -1).transpose(1, 2).reshape(input.shape)
+    return input.unflatten(1, (groups, channels // groups)).transpose(1, 2).reshape(input.shape)
 
 
 def native_channel_shuffle(input, groups):

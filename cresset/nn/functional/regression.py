@@ -7,14 +7,15 @@ import cresset
 from .reduction import reduce_loss, resolve, weighted_mean
 
 
-def _warn_about_broadcasting(input, target):
-    if input.shape != target.shape:
-        warnings.warn(
-            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). "
-            "This will likely lead to incorrect results due to broadcasting. "
-            "Please ensure they have the same size.",
-            stacklevel=3,
-        )
+def _broadcast_with_warning(input, target):
+    """Both with one shape, and so with equal rights when their dtypes are promoted."""
+    warnings.warn(
+        f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). "
+        "This will likely lead to incorrect results due to broadcasting. "
+        "Please ensure they have the same size.",
+        stacklevel=3,
+    )
+    return cresset.broadcast_tensors(input, target)
 
 
 def _check_weight(input, weight):
@@ -29,7 +30,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     tensor(5.)
     """
     if input.shape != target.shape:
-        _warn_about_broadcasting(input, target)
+        input, target = _broadcast_with_warning(input, target)
     reduction = resolve(reduction, size_average, reduce)
     loss = cresset.mse_elementwise(input, target)
     if weight is None:
@@ -45,7 +46,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     tensor(2.)
     """
     if input.shape != target.shape:
-        _warn_about_broadcasting(input, target)
+        input, target = _broadcast_with_warning(input, target)
     reduction = resolve(reduction, size_average, reduce)
     real = input.is_floating_point() and target.is_floating_point()
     loss = cresset.l1_elementwise(input, target) if real else (input - target).abs()
@@ -62,7 +63,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     tensor([0.5000, 2.5000])
     """
     if input.shape != target.shape:
-        _warn_about_broadcasting(input, target)
+        input, target = _broadcast_with_warning(input, target)
     reduction = resolve(reduction, size_average, reduce)
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}.")
@@ -77,7 +78,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     tensor([0.5000, 4.0000])
     """
     if input.shape != target.shape:
-        _warn_about_broadcasting(input, target)
+        input, target = _broadcast_with_warning(input, target)
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}.")
     loss = cresset.huber_elementwise(input, target, delta)

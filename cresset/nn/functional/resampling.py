@@ -112,7 +112,7 @@ def _resize(input, dim, size, scale, mode, align_corners, antialias):
         at = ((at + 0.5 if mode == "nearest-exact" else at) * step).floor()
         return input.index_select(dim, at.long().clamp(0, old - 1))
     if antialias:
-        matrix = _filter_matrix(old, size, step, mode, 0.0 if align_corners else 0.5, dtype, input.device)
+        matrix = _filter_matrix(old, size, step, mode, dtype, input.device)
         return input @ matrix.mT if dim == input.ndim - 1 else matrix @ input
 
     at = cresset.arange(size, dtype=dtype, device=input.device)
@@ -143,14 +143,17 @@ def cubic_weights(t, a=-0.75):
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def _filter_matrix(old, size, step, mode, centre, dtype, device):
-    """(size, old): how much each old element counts for each new one, with the filter as wide as the step."""
+def _filter_matrix(old, size, step, mode, dtype, device):
+    """(size, old): how much each old element counts for each new one, with the filter as wide as the step.
+
+    Pixels have their centre at a half; as in PyTorch, `align_corners` changes the step alone.
+    """
     reach = 1 if mode == "bilinear" else 2
     support, inverse = (reach * step, 1 / step) if step >= 1 else (float(reach), 1.0)
-    middle = (cresset.arange(size, dtype=dtype, device=device)[:, None] + centre) * step
+    middle = (cresset.arange(size, dtype=dtype, device=device)[:, None] + 0.5) * step
     place = cresset.arange(old, dtype=dtype, device=device)
     first, last = (middle - support + 0.5).trunc().clamp_min(0), (middle + support + 0.5).trunc().clamp(max=old)
-    x = ((place - middle + centre) * inverse).abs()
+    x = ((place - middle + 0.5) * inverse).abs()
     if mode == "bilinear":
         weight = (1 - x).clamp_min(0)
     else:

@@ -1,4 +1,7 @@
-"""What PyTorch offers as torch.<name> as well, there with the reduction as a number: 0 none, 1 mean, 2 sum."""
+"""What PyTorch offers as torch.<name> as well, there with the reduction as a number: 0 none, 1 mean, 2 sum.
+
+Its default there is 0, unlike the one in nn.functional.
+"""
 
 import cresset
 
@@ -16,14 +19,14 @@ from .recurrence import gru_cell, lstm_cell, rnn_relu_cell, rnn_tanh_cell
 _REDUCTIONS = ("none", "mean", "sum")
 
 
-def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1):
+def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
     """nn.functional.binary_cross_entropy_with_logits."""
     return _likelihood.binary_cross_entropy_with_logits(
         input, target, weight, reduction=_REDUCTIONS[reduction], pos_weight=pos_weight
     )
 
 
-def kl_div(input, target, reduction=1, *, log_target=False):
+def kl_div(input, target, reduction=0, *, log_target=False):
     """nn.functional.kl_div."""
     loss = cresset.kl_div_elementwise(input, target, log_target)
     return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
@@ -34,29 +37,30 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     return _likelihood.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_REDUCTIONS[reduction])
 
 
-def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=1):
+def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=0):
     """nn.functional.cosine_embedding_loss."""
     return _margin.cosine_embedding_loss(input1, input2, target, margin, reduction=_REDUCTIONS[reduction])
 
 
-def hinge_embedding_loss(input, target, margin=1.0, reduction=1):
+def hinge_embedding_loss(input, target, margin=1.0, reduction=0):
     """nn.functional.hinge_embedding_loss."""
     return _margin.hinge_embedding_loss(input, target, margin, reduction=_REDUCTIONS[reduction])
 
 
-def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=1):
+def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
     """nn.functional.margin_ranking_loss."""
-    return _margin.margin_ranking_loss(input1, input2, target, margin, reduction=_REDUCTIONS[reduction])
+    loss = (-target * (input1 - input2) + margin).clamp_min(0)
+    return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
 
 
-def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction=1):
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction=0):
     """nn.functional.triplet_margin_loss."""
     return _margin.triplet_margin_loss(
         anchor, positive, negative, margin, p, eps, swap, reduction=_REDUCTIONS[reduction]
     )
 
 
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False):
     """nn.functional.ctc_loss."""
     return _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _REDUCTIONS[reduction], zero_infinity)
 
