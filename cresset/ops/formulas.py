@@ -26,4 +26,13 @@ def definition(name):
     return definitions.get(name) or own.get(name)
 
 
+def update(name):
+    """The step of an optimizer, ready to be called with tensors."""
+    from .pointwise import set_tensor_operator, stepping  # noqa: F401
+    from .pointwise.update import updates
+
+    set_tensor_operator(operators.__getitem__)
+    return updates[name]
+
+
 _native.set_pointwise_derivative(backward)

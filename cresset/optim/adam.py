@@ -2,10 +2,11 @@
 
 import cresset
 
-from .optimizer import ByParameter, check_at_least_zero, check_betas, check_lr, count_step, number
+from .by_formula import ByFormula, begin
+from .optimizer import check_at_least_zero, check_betas, check_flags, check_lr
 
 
-class Adam(ByParameter):
+class Adam(ByFormula):
     """w -= lr * m / (sqrt(v) + eps), with m and v the running means of g and g^2, corrected for their start at zero.
 
     Args:
@@ -21,11 +22,15 @@ class Adam(ByParameter):
     0.5
     """
 
+    _formula = "adam"
+    _about_sparse = ", please consider SparseAdam instead"
+
     def __init__(
         self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None, maximize=False,
         capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False,
     ):  # fmt: skip
-        check_lr(lr)
+        check_lr(lr, foreach, capturable)
+        check_flags(foreach, fused, differentiable)
         check_at_least_zero(epsilon=eps)
         check_betas(betas)
         check_at_least_zero(weight_decay=weight_decay)
@@ -50,31 +55,14 @@ class Adam(ByParameter):
                 if kept and not isinstance(kept["step"], cresset.Tensor):
                     kept["step"] = cresset.tensor(float(kept["step"]))
 
-    def _update(self, param, grad, state, group):
-        lr, decay, (beta1, beta2) = (
-            number(group["lr"]),
-            group["weight_decay"],
-            (number(beta) for beta in group["betas"]),
-        )
-        t = count_step(state)
-        if t == 1 and "exp_avg" not in state:
-            state["exp_avg"] = cresset.zeros_like(param, memory_format=cresset.preserve_format)
-            state["exp_avg_sq"] = cresset.zeros_like(param, memory_format=cresset.preserve_format)
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = cresset.zeros_like(param, memory_format=cresset.preserve_format)
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        if decay:
-            if group["decoupled_weight_decay"]:
-                param.mul_(1 - lr * decay)
-            else:
-                grad = grad.add(param, alpha=decay)
-        mean.lerp_(grad, 1 - beta1)
-        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+    def _settings(self, group):
+        beta1, beta2 = group["betas"]
+        return int(bool(group["amsgrad"])), {"beta1": beta1, "beta2": beta2}
+
+    def _start(self, state, param, group):
+        begin(state, param, "step", "exp_avg", "exp_avg_sq")
         if group["amsgrad"]:
-            largest = state["max_exp_avg_sq"]
-            square = largest.copy_(cresset.maximum(largest, square))
-        denominator = (square.sqrt() / (1 - beta2**t) ** 0.5).add_(group["eps"])
-        param.addcdiv_(mean, denominator, value=-lr / (1 - beta1**t))
+            begin(state, param, "max_exp_avg_sq")
 
 
 class AdamW(Adam):

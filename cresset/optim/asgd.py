@@ -1,11 +1,10 @@
 """Averaged stochastic gradient descent."""
 
-import cresset
+from .by_formula import ByFormula, begin, one_number
+from .optimizer import check_at_least_zero, check_lr, number
 
-from .optimizer import ByParameter, check_at_least_zero, check_lr, count_step, number
 
-
-class ASGD(ByParameter):
+class ASGD(ByFormula):
     """SGD with a falling rate, that also keeps the mean of the parameters, as `ax` in the state.
 
     Args:
@@ -14,6 +13,8 @@ class ASGD(ByParameter):
         t0: the step at which averaging starts.
         weight_decay: adds weight_decay * w to g.
     """
+
+    _formula = "asgd"
 
     def __init__(
         self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False,
@@ -26,22 +27,8 @@ class ASGD(ByParameter):
             "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
         })  # fmt: skip
 
-    def _update(self, param, grad, state, group):
-        lr, lambd = number(group["lr"]), group["lambd"]
-        dtype = cresset.get_default_dtype()
-        if "ax" not in state:
-            state["step"] = cresset.tensor(0.0, dtype=dtype)
-            state["eta"], state["mu"] = cresset.tensor(lr, dtype=dtype), cresset.ones((), dtype=dtype)
-            state["ax"] = cresset.zeros_like(param)
-        t = count_step(state)
-        eta, mu, average = state["eta"].item(), state["mu"].item(), state["ax"]
-        if group["weight_decay"]:
-            grad = grad.add(param, alpha=group["weight_decay"])
-        param.mul_(1 - lambd * eta)
-        param.add_(grad, alpha=-eta)
-        if mu != 1:
-            average.add_(param.sub(average).mul_(mu))
-        else:
-            average.copy_(param)
-        state["eta"].fill_(lr / ((1 + lambd * lr * t) ** group["alpha"]))
-        state["mu"].fill_(1 / max(1, t - group["t0"]))
+    def _start(self, state, param, group):
+        begin(state, param, "step")
+        state.setdefault("eta", one_number(number(group["lr"])))
+        state.setdefault("mu", one_number(1))
+        begin(state, param, "ax")

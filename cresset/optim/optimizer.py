@@ -7,6 +7,7 @@ from collections import OrderedDict, defaultdict
 from copy import deepcopy
 
 import cresset
+from cresset import _native
 
 from ..autograd.hooks import RemovableHandle
 
@@ -46,6 +47,10 @@ def _with_hooks(step):
 
     @functools.wraps(step)
     def hooked(self, *args, **kwargs):
+        if not (
+            self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _global_pre_hooks or _global_post_hooks
+        ):
+            return step(self, *args, **kwargs)
         for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
             replaced = hook(self, args, kwargs)
             if replaced is not None:
@@ -168,13 +173,15 @@ class Optimizer:
 
     def zero_grad(self, set_to_none=True):
         """Forget the gradients of all parameters, or set them to zero."""
+        if set_to_none:
+            for group in self.param_groups:
+                _native.clear_gradients(group["params"])
+            return
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is None:
                     continue
-                if set_to_none:
-                    p.grad = None
-                elif p.grad.grad_fn is not None:
+                if p.grad.grad_fn is not None:
                     p.grad.detach_().zero_()
                 else:
                     p.grad.requires_grad_(False).zero_()
@@ -365,10 +372,21 @@ def check_at_least_zero(**settings):
 
 def check_lr(lr, foreach=None, capturable=False):
     """Refuse a negative learning rate, or a tensor of several."""
-    if isinstance(lr, cresset.Tensor) and lr.numel() != 1:
-        raise ValueError("Tensor lr must be 1-element")
+    if isinstance(lr, cresset.Tensor):
+        if foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        if lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
     if not number(lr) >= 0.0:
         raise ValueError(f"Invalid learning rate: {lr}")
+
+
+def check_flags(foreach, fused, differentiable):
+    """Refuse wishes that exclude each other. Apart from that they change nothing: every step is one native pass."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
 def check_betas(betas):

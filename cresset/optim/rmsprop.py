@@ -1,11 +1,10 @@
 """RMSprop."""
 
-import cresset
+from .by_formula import ByFormula, begin
+from .optimizer import check_at_least_zero, check_lr
 
-from .optimizer import ByParameter, check_at_least_zero, check_lr, count_step, number
 
-
-class RMSprop(ByParameter):
+class RMSprop(ByFormula):
     """w -= lr * g / (sqrt(v) + eps), with v the running mean of g^2.
 
     Args:
@@ -14,6 +13,8 @@ class RMSprop(ByParameter):
         centered: use the variance of g instead of the mean of g^2.
         weight_decay: adds weight_decay * w to g.
     """
+
+    _formula = "rmsprop"
 
     def __init__(
         self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False, foreach=None,
@@ -26,29 +27,13 @@ class RMSprop(ByParameter):
             "capturable": capturable, "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
         })  # fmt: skip
 
-    def _update(self, param, grad, state, group):
-        lr, alpha, momentum, decay = number(group["lr"]), group["alpha"], group["momentum"], group["weight_decay"]
-        count_step(state)
-        if "square_avg" not in state:
-            state["square_avg"] = cresset.zeros_like(param)
-            if momentum > 0:
-                state["momentum_buffer"] = cresset.zeros_like(param)
-            if group["centered"]:
-                state["grad_avg"] = cresset.zeros_like(param)
-        square = state["square_avg"]
-        if decay:
-            grad = grad.add(param, alpha=decay)
-        square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+    def _settings(self, group):
+        # The bits of the variant: centered, has_momentum.
+        return 2 * bool(group["centered"]) + (group["momentum"] > 0), {}
+
+    def _start(self, state, param, group):
+        begin(state, param, "step", "square_avg")
+        if group["momentum"] > 0:
+            begin(state, param, "momentum_buffer")
         if group["centered"]:
-            mean = state["grad_avg"]
-            mean.lerp_(grad, 1 - alpha)
-            root = square.addcmul(mean, mean, value=-1).sqrt_()
-        else:
-            root = square.sqrt()
-        root.add_(group["eps"])
-        if momentum > 0:
-            buffer = state["momentum_buffer"]
-            buffer.mul_(momentum).addcdiv_(grad, root)
-            param.add_(buffer, alpha=-lr)
-        else:
-            param.addcdiv_(grad, root, value=-lr)
+            begin(state, param, "grad_avg")

@@ -1,9 +1,10 @@
 """Stochastic gradient descent."""
 
-from .optimizer import ByParameter, check_at_least_zero, check_lr, number
+from .by_formula import ByFormula, begin
+from .optimizer import check_at_least_zero, check_flags, check_lr
 
 
-class SGD(ByParameter):
+class SGD(ByFormula):
     """w -= lr * g, with momentum b = momentum * b + (1 - dampening) * g in place of g.
 
     Args:
@@ -19,11 +20,14 @@ class SGD(ByParameter):
     2.0
     """
 
+    _formula = "sgd"
+
     def __init__(
         self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False, foreach=None,
         differentiable=False, fused=None,
     ):  # fmt: skip
         check_lr(lr)
+        check_flags(foreach, fused, differentiable)
         if momentum < 0.0:
             raise ValueError(f"Invalid momentum value: {momentum}")
         check_at_least_zero(weight_decay=weight_decay)
@@ -43,15 +47,22 @@ class SGD(ByParameter):
             group.setdefault("differentiable", False)
             group.setdefault("fused", False)
 
-    def _update(self, param, grad, state, group):
-        momentum, decay = group["momentum"], group["weight_decay"]
-        if decay:
-            grad = grad.add(param, alpha=decay)
-        if momentum:
-            buffer = state.get("momentum_buffer")
-            if buffer is None:
-                buffer = state["momentum_buffer"] = grad.clone().detach()
-            else:
-                buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
-            grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
-        param.add_(grad, alpha=-number(group["lr"]))
+    def _settings(self, group):
+        # The bits of the variant: has_momentum, nesterov.
+        return (2 + bool(group["nesterov"]) if group["momentum"] else 0), {}
+
+    def _start(self, state, param, group):
+        begin(state, param, "momentum_buffer")
+
+    def _calls(self, fresh=()):
+        calls = super()._calls()
+        if fresh and any(group["dampening"] for group in self.param_groups):  # the first gradient comes in whole
+            calls = [
+                (variant, numbers | extra, {**group, "params": params})
+                for variant, numbers, group in calls
+                for extra, params in (
+                    ({"dampening": 0}, [p for p in group["params"] if id(p) in fresh]),
+                    ({}, [p for p in group["params"] if id(p) not in fresh]),
+                )
+            ]
+        return calls

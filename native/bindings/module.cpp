@@ -28,6 +28,8 @@ NB_MODULE(_native, m) {
     add_data(m.ptr());
     add_dlpack(m.ptr());
     add_runtime(m.ptr());
+    add_updates(m.ptr());
+    add_module_type(m.ptr());
   } catch (...) {
     set_python_error();
     throw nanobind::python_error();

@@ -141,6 +141,8 @@ void add_dlpack(PyObject* module);
 void add_data(PyObject* module);
 void add_derivatives(PyObject* module);
 void add_runtime(PyObject* module);
+void add_updates(PyObject* module);
+void add_module_type(PyObject* module);
 
 PyObject* tensor_getitem(PyObject* self, PyObject* index);
 int tensor_setitem(PyObject* self, PyObject* index, PyObject* value);

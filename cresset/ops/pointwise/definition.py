@@ -24,7 +24,7 @@ import math
 import struct
 import sys
 
-from .expression import REAL_OF, TYPES, Expression, cast, is_complex, is_integral, leaves, promote, scale, variable
+from .expression import NUMBER, REAL_OF, TYPES, Expression, cast, is_complex, is_integral, leaves, promote, scale, variable
 from .primitives import conjugate, convert, evaluate
 
 TYPE_GROUPS = {
@@ -229,7 +229,7 @@ class Pointwise:
                 compute = promote(compute, getattr(values[name], "type", None))
         if compute is None:  # only the condition is symbolic: where(c, 1, 0)
             return self._formulas["f64"](*values.values())
-        if compute not in self._formulas:
+        if compute not in self._formulas and compute != NUMBER:
             if self.result != "float" or not is_integral(compute):
                 raise TypeError(f"{self.name}: not defined on {compute}")
             compute = "f64"
@@ -239,7 +239,7 @@ class Pointwise:
         }
         for attribute in self.attributes:
             typed[attribute.name] = values[attribute.name]
-        return _call(self._formulas[compute], typed)
+        return _call(self._formulas["f64" if compute == NUMBER else compute], typed)
 
     def number(self, values):
         """The formula's value for Python numbers."""

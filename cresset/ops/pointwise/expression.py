@@ -8,6 +8,9 @@ import weakref
 
 # The types a loop computes in, from narrow to wide; the names are those of `Compute` in native/dispatch/pointwise.h.
 TYPES = ("b8", "i64", "u64", "f32", "f64", "c64", "c128")
+# A number that is known before the loop: computed in double, and then in the type of the tensor it meets, as a Python
+# number is. Only updates (update.py) have such variables.
+NUMBER = "number"
 REAL_OF = {"c64": "f32", "c128": "f64"}
 COMPLEX_OF = {"f32": "c64", "f64": "c128"}
 
@@ -26,6 +29,8 @@ def promote(a, b):
     """The type in which values of types `a` and `b` meet; None is a number that has no type yet."""
     if a is None or b is None or a == b:
         return a or b
+    if NUMBER in (a, b):
+        return b if a == NUMBER else a
     if {a, b} == {"f64", "c64"}:
         return "c128"
     return max(a, b, key=TYPES.index)
@@ -146,7 +151,7 @@ def literal(value, type=None):
         if value != int(value):
             raise TypeError(f"a formula meets the number {value} where it computes in {type}")
         value = int(value)
-    elif type in ("f32", "f64"):
+    elif type in ("f32", "f64", NUMBER):
         value = float(value)
     elif is_complex(type):
         value = complex(value)

@@ -8,7 +8,7 @@ import math
 from .expression import COMPARISONS, is_complex, leaves
 
 TYPE_NAMES = {"b8": "bool", "i64": "int64_t", "u64": "uint64_t", "f32": "float", "f64": "double", "c64": "complex64",
-              "c128": "complex128"}  # fmt: skip
+              "c128": "complex128", "number": "double"}  # fmt: skip
 
 # Infix operators with their precedence in C++; a higher number binds tighter.
 INFIX = {

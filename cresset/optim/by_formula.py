@@ -1,0 +1,129 @@
+"""ByFormula: an optimizer whose step is one formula, run over all parameters in one pass."""
+
+import cresset
+from cresset import _native
+
+from .optimizer import Optimizer, number
+
+
+class ByFormula(Optimizer):
+    """An optimizer with a formula in cresset/ops/pointwise/stepping.py.
+
+    A subclass names it in `_formula`, and says in `_settings` which variant and which numbers a group asks for, and in
+    `_start` what is kept for a parameter that takes its first step. The native loop looks up the numbers that
+    `_settings` leaves out in the group, gradients in their parameters, and the rest in `state`. Where it cannot go
+    (`differentiable`, tensors of subclasses or of other devices), the same formula is called with tensors.
+    """
+
+    _formula = None
+    _about_sparse = ""  # what to do with a sparse gradient
+
+    def _settings(self, group):
+        """The number of the variant, and the numbers by name."""
+        return 0, {}
+
+    def _start(self, state, param, group):
+        """Put into `state` what is not there yet."""
+
+    def _calls(self, fresh=()):
+        """(variant, numbers, group) for each group. `fresh` are the parameters that take their first step."""
+        return [(*self._settings(group), group) for group in self.param_groups]
+
+    def step(self, closure=None):
+        """Change all parameters that have a gradient.
+
+        Args:
+            closure: computes the loss and the gradients anew, and returns the loss.
+        """
+        loss = None
+        if closure is not None:
+            with cresset.enable_grad():
+                loss = closure()
+        if self.defaults.get("differentiable"):
+            self._step_by_operations()
+            return loss
+        missing = _native.update(type(self).__name__, self._formula, self._calls(), self.state)
+        if isinstance(missing, list):
+            fresh = self._start_all(missing)
+            missing = _native.update(type(self).__name__, self._formula, self._calls(fresh), self.state)
+        if missing is NotImplemented:
+            self._step_by_operations()
+        return loss
+
+    def _start_all(self, missing):
+        with cresset.no_grad():
+            for index, param in missing:
+                self._start(self.state[param], param, self.param_groups[index])
+        return {id(param) for _, param in missing}
+
+    def _step_by_operations(self):
+        formula = cresset.ops.formulas.update(self._formula)
+        self._refuse_sparse()
+        record = bool(self.defaults.get("differentiable")) and cresset.is_grad_enabled()
+        kept = [name for name in (*formula.tensors[2:], *formula.singles)]
+        missing = []
+        for index, (variant, _, group) in enumerate(self._calls()):
+            for param in group["params"]:
+                state = self.state.get(param, {})
+                if param.grad is not None and any(state.get(n) is None for n in kept if _is_used(formula, variant, n)):
+                    missing.append((index, param))
+        fresh = self._start_all(missing)
+        with cresset.set_grad_enabled(record):
+            for variant, numbers, group in self._calls(fresh):
+                flags = _flags(formula, variant)
+                numbers = {name: numbers.get(name, group.get(name)) for name in formula.numbers}
+                if not record:
+                    numbers = {name: number(value) for name, value in numbers.items()}
+                for param in group["params"]:
+                    if param.grad is not None:
+                        self._update_one(formula, param, numbers, flags, group, record)
+
+    def _update_one(self, formula, param, numbers, flags, group, record):
+        state = self.state.get(param, {})
+        tensors = {"param": param, "grad": param.grad}
+        tensors |= {name: state[name] for name in formula.tensors[2:] if state.get(name) is not None}
+        if param.is_complex():  # a complex number is two real ones
+            tensors = {name: cresset.view_as_real(value) for name, value in tensors.items()}
+        singles = {name: state[name] for name in formula.singles}
+        read = {name: value.clone() for name, value in tensors.items()} if record else tensors  # backward may need it
+        counts = singles if group.get("capturable") else {name: number(value) for name, value in singles.items()}
+        for name, value in formula(**read, **counts, **numbers, **flags).items():
+            target = singles.get(name) if name in singles else tensors.get(name)
+            if target is not None and value is not read.get(name):
+                if isinstance(value, cresset.Tensor):
+                    target.copy_(value)
+                else:
+                    target.fill_(value)
+
+    def _refuse_sparse(self):
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.grad is not None and param.grad.layout != cresset.strided:
+                    raise RuntimeError(f"{type(self).__name__} does not support sparse gradients{self._about_sparse}")
+
+
+def _flags(formula, variant):
+    """The flags of a variant by name: the last one is its lowest bit."""
+    return {name: bool(variant >> place & 1) for place, name in enumerate(reversed(formula.flags))}
+
+
+def _is_used(formula, variant, name):
+    """Whether a variant reads or writes `name`."""
+    chosen = next(v for v in formula.variants() if v.number == variant)
+    return name in chosen.tensors or name in chosen.singles
+
+
+def begin(state, param, *names):
+    """Start what is kept at zero: `step` is a count, the others have the parameter's shape."""
+    for name in names:
+        if state.get(name) is None:
+            if name == "step":
+                state[name] = one_number(0.0)
+            else:
+                state[name] = cresset.zeros_like(param, memory_format=cresset.preserve_format)
+
+
+def one_number(value):
+    """A tensor of one element, as step counts are."""
+    double = cresset.get_default_dtype() == cresset.float64
+    return cresset.tensor(float(value), dtype=cresset.float64 if double else cresset.float32)

@@ -1,0 +1,170 @@
+// ModuleBase: the native part of nn.Module. Calling a module without hooks and looking up its parameters happen at every step of every
+// layer; they cost a few dictionary lookups here, and a Python frame or an exception less than the same in Python.
+//
+// A class whose __getattr__ is ModuleBase's own gets a slot that finds parameters, buffers and submodules at once. A class that has a
+// __getattr__ of its own keeps Python's slot: there, as always, the attribute is first looked for in the usual places.
+#include "bindings/python.h"
+
+namespace cresset {
+namespace {
+
+PyTypeObject* module_base = nullptr;
+PyObject* hook_tables = nullptr;    // the hooks of all modules: a tuple of dicts
+PyObject* note_function = nullptr;  // (module, args, kwargs, exception): says where an exception came from
+PyObject *getattr_name, *getattribute_name, *forward_name, *call_impl_name, *compiled_name;
+PyObject* registers[3];  // _parameters, _buffers, _modules
+PyObject* hook_names[4];
+
+PyObject* members_of(PyObject* self) {  // borrowed; null: there are none yet
+  PyObject** at = _PyObject_GetDictPtr(self);
+  return at ? *at : nullptr;
+}
+
+// A parameter, buffer or submodule. Null without an error: there is none of that name.
+PyObject* find_registered(PyObject* self, PyObject* name) {
+  PyObject* members = members_of(self);
+  if (!members) return nullptr;
+  for (PyObject* kind : registers) {
+    PyObject* table = PyDict_GetItemWithError(members, kind);
+    if (!table) {
+      if (PyErr_Occurred()) return nullptr;
+      continue;
+    }
+    if (PyDict_CheckExact(table) || PyODict_CheckExact(table)) {
+      PyObject* found = PyDict_GetItemWithError(table, name);
+      if (found) return Py_NewRef(found);
+      if (PyErr_Occurred()) return nullptr;
+      continue;
+    }
+    const int there = PySequence_Contains(table, name);  // some programs put their own mappings here
+    if (there < 0) return nullptr;
+    if (there) return PyObject_GetItem(table, name);
+  }
+  return nullptr;
+}
+
+PyObject* no_attribute(PyObject* self, PyObject* name) {
+  if (!PyErr_Occurred()) PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", _PyType_Name(Py_TYPE(self)), name);
+  return nullptr;
+}
+
+PyObject* module_getattr(PyObject* self, PyObject* name) {
+  if (!PyUnicode_Check(name)) return PyErr_Format(PyExc_TypeError, "attribute name must be string, not '%.200s'", Py_TYPE(name)->tp_name);
+  PyObject* found = find_registered(self, name);
+  return found ? found : no_attribute(self, name);
+}
+
+PyObject* module_getattro(PyObject* self, PyObject* name) {
+  PyObject* found = _PyObject_GenericGetAttrWithDict(self, name, nullptr, 1);
+  return found || PyErr_Occurred() ? found : module_getattr(self, name);
+}
+
+bool has_entries(PyObject* table) { return !PyDict_Check(table) || PyDict_GET_SIZE(table) > 0; }
+
+// Whether something beside forward has to run: a hook, or a compiled form of the module.
+bool is_hooked(PyObject* members) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(hook_tables); ++i)
+    if (has_entries(PyTuple_GET_ITEM(hook_tables, i))) return true;
+  for (PyObject* name : hook_names) {
+    PyObject* hooks = PyDict_GetItemWithError(members, name);
+    if (!hooks || has_entries(hooks)) return true;  // a module without them was not initialised: the full call says so
+  }
+  PyObject* compiled = PyDict_GetItemWithError(members, compiled_name);
+  return compiled && compiled != Py_None;
+}
+
+PyObject* call_forward(PyObject* self, PyObject* members, PyObject* args, PyObject* kwargs) {
+  PyObject* function = Py_TYPE(self)->tp_getattro == module_getattro ? _PyType_Lookup(Py_TYPE(self), forward_name) : nullptr;
+  constexpr Py_ssize_t kFew = 8;
+  const Py_ssize_t count = PyTuple_GET_SIZE(args);
+  if (!function || !PyFunction_Check(function) || count > kFew || PyDict_GetItemWithError(members, forward_name)) {
+    Ref forward(PyObject_GetAttr(self, forward_name));
+    return forward ? PyObject_Call(forward.get(), args, kwargs) : nullptr;
+  }
+  PyObject* stack[kFew + 2] = {nullptr, self};
+  for (Py_ssize_t i = 0; i < count; ++i) stack[2 + i] = PyTuple_GET_ITEM(args, i);
+  Ref kept(Py_NewRef(function));
+  return PyObject_VectorcallDict(function, stack + 1, static_cast<size_t>(count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, kwargs);
+}
+
+void note_module(PyObject* self, PyObject* args, PyObject* kwargs) {
+  if (!note_function) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyObject* done = PyObject_CallFunctionObjArgs(note_function, self, args, kwargs ? kwargs : Py_None, value, nullptr);
+  Py_XDECREF(done);
+  PyErr_Clear();  // the exception itself matters, not what could not be said about it
+  PyErr_Restore(type, value, traceback);
+}
+
+PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyObject* members = members_of(self);
+  PyObject* result;
+  if (!members || !hook_tables || is_hooked(members)) {
+    Ref full(PyObject_GetAttr(self, call_impl_name));
+    result = full ? PyObject_Call(full.get(), args, kwargs) : nullptr;
+  } else {
+    result = call_forward(self, members, args, kwargs);
+  }
+  if (!result) note_module(self, args, kwargs);
+  return result;
+}
+
+// __init_subclass__: gives the class the quick slot where that changes nothing but the time.
+PyObject* module_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  Ref above(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), module_base, cls, nullptr));
+  if (!above) return nullptr;
+  Ref next(PyObject_GetAttrString(above.get(), "__init_subclass__"));
+  if (!next) return nullptr;
+  Ref done(PyObject_Call(next.get(), args, kwargs));
+  if (!done) return nullptr;
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  if (_PyType_Lookup(type, getattr_name) == _PyType_Lookup(module_base, getattr_name) && _PyType_Lookup(type, getattribute_name) == _PyType_Lookup(&PyBaseObject_Type, getattribute_name)) {
+    type->tp_getattro = module_getattro;
+    PyType_Modified(type);
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* set_module_hooks(PyObject*, PyObject* tables) {
+  if (!PyTuple_Check(tables)) return PyErr_Format(PyExc_TypeError, "set_module_hooks: expected a tuple of dicts");
+  Py_XDECREF(hook_tables);
+  hook_tables = Py_NewRef(tables);
+  Py_RETURN_NONE;
+}
+
+PyObject* set_module_note(PyObject*, PyObject* function) {
+  Py_XDECREF(note_function);
+  note_function = Py_NewRef(function);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef methods[] = {
+    {"__getattr__", module_getattr, METH_O, "A parameter, buffer or submodule."},
+    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(module_init_subclass)), METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
+    {}};
+PyMethodDef functions[] = {{"set_module_hooks", set_module_hooks, METH_O, "The dicts of hooks that every module runs."},
+                           {"set_module_note", set_module_note, METH_O, "What is called with a module and the exception that leaves it."},
+                           {}};
+
+}  // namespace
+
+void add_module_type(PyObject* module) {
+  const auto intern = [](const char* text) { return require(PyUnicode_InternFromString(text)); };
+  getattr_name = intern("__getattr__"), getattribute_name = intern("__getattribute__");
+  forward_name = intern("forward"), call_impl_name = intern("_call_impl"), compiled_name = intern("_compiled_call_impl");
+  registers[0] = intern("_parameters"), registers[1] = intern("_buffers"), registers[2] = intern("_modules");
+  hook_names[0] = intern("_forward_hooks"), hook_names[1] = intern("_forward_pre_hooks");
+  hook_names[2] = intern("_backward_hooks"), hook_names[3] = intern("_backward_pre_hooks");
+  PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(module_call)},
+                         {Py_tp_methods, methods},
+                         {Py_tp_doc, const_cast<char*>("What nn.Module does natively: calls and the lookup of attributes.")},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset._native.ModuleBase", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  module_base = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&spec)));
+  PyModule_AddObjectRef(module, "ModuleBase", reinterpret_cast<PyObject*>(module_base));
+  PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace cresset

@@ -1,0 +1,144 @@
+// The steps of the optimizers, called from Python with the groups and the state as they are: parameters, gradients and what is kept for
+// them are looked up here, so that Python does nothing for the single parameter.
+#include "bindings/python.h"
+#include "ops/updating.h"
+
+namespace cresset {
+namespace {
+
+// A variant with its names as Python strings.
+struct NamedVariant {
+  const UpdateVariant* variant;
+  PyObject *tensors[kMaxUpdateTensors], *numbers[kMaxUpdateNumbers], *singles[kMaxUpdateSingles];
+};
+
+const NamedVariant& find_variant(const char* name, int flags) {
+  static auto* known = new std::vector<std::unique_ptr<NamedVariant>>;
+  for (const auto& v : *known)
+    if (v->variant->flags == flags && !std::strcmp(v->variant->name, name)) return *v;
+  const UpdateVariant* found = find_update(name, flags);
+  check_value(found, "update: there is no variant ", flags, " of '", name, "'");
+  auto made = std::make_unique<NamedVariant>();
+  made->variant = found;
+  for (int i = 0; i < found->tensor_count; ++i) made->tensors[i] = require(PyUnicode_InternFromString(found->tensors[i]));
+  for (int i = 0; i < found->number_count; ++i) made->numbers[i] = require(PyUnicode_InternFromString(found->numbers[i]));
+  for (int i = 0; i < found->single_count; ++i) made->singles[i] = require(PyUnicode_InternFromString(found->singles[i]));
+  known->push_back(std::move(made));
+  return *known->back();
+}
+
+PyObject* look_up(PyObject* dict, PyObject* key) {  // borrowed; null: not there
+  PyObject* value = PyDict_GetItemWithError(dict, key);
+  if (!value && PyErr_Occurred()) raise_python();
+  return value;
+}
+
+double read_number(const char* who, PyObject* name, PyObject* numbers, PyObject* group) {
+  PyObject* value = look_up(numbers, name);
+  if (!value) value = look_up(group, name);
+  check_value(value, who, ": the group has no '", PyUnicode_AsUTF8(name), "'");
+  if (PyFloat_CheckExact(value)) return PyFloat_AS_DOUBLE(value);
+  Scalar s;
+  check_type((is_number(value) || (is_tensor(value) && impl_of(value)->numel == 1)) && to_scalar(value, s) && s.kind != Scalar::Kind::complex, who, ": '", PyUnicode_AsUTF8(name), "' must be a real number, not ",
+             Py_TYPE(value)->tp_name);
+  return s.real;
+}
+
+enum class Answer { ready, missing, elsewhere };
+
+// Whether the loops can use it. Tensors of subclasses, of other devices and lazy views are left to ordinary operations.
+bool is_usable(const TensorImpl* t) { return t->storage->device.is_cpu() && !t->conjugate_view && (!t->wrapper || is_plain_tensor(static_cast<PyObject*>(t->wrapper))); }
+
+Answer gather(const NamedVariant& names, PyObject* param, PyObject* state, UpdateTarget& target) {
+  const UpdateVariant& v = *names.variant;
+  const AutogradState* grads = state_of(impl_of(param));
+  if (!is_plain_tensor(param) || !is_usable(impl_of(param)) || !is_usable(grads->grad.get())) return Answer::elsewhere;
+  target.tensors[0] = unwrap(param);
+  target.tensors[1] = grads->grad;
+  if (v.tensor_count == 2 && v.single_count == 0) return Answer::ready;
+  PyObject* kept = look_up(state, param);
+  if (!kept || !PyDict_Check(kept)) return Answer::missing;
+  const auto take = [&](PyObject* name, Tensor& to) {
+    PyObject* value = look_up(kept, name);
+    if (!value || !is_tensor(value)) return Answer::missing;
+    if (!is_plain_tensor(value) || !is_usable(impl_of(value))) return Answer::elsewhere;
+    to = unwrap(value);
+    return Answer::ready;
+  };
+  for (int i = 2; i < v.tensor_count; ++i)
+    if (const Answer a = take(names.tensors[i], target.tensors[i]); a != Answer::ready) return a;
+  for (int i = 0; i < v.single_count; ++i)
+    if (const Answer a = take(names.singles[i], target.singles[i]); a != Answer::ready) return a;
+  return Answer::ready;
+}
+
+// update(who, name, groups, state): one step of all groups, each (flags, numbers, group). Numbers that are not in `numbers` are the
+// group's. Returns None when it is done; a list of (index of the group, parameter) for which something is not in the state yet, and
+// then nothing was changed; NotImplemented when ordinary operations have to do it.
+PyObject* update(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    const char *who, *name;
+    PyObject *calls, *state;
+    if (!PyArg_ParseTuple(args, "ssO!O:update", &who, &name, &PyList_Type, &calls, &state)) raise_python();
+    if (has_function_mode || !PyDict_Check(state)) Py_RETURN_NOTIMPLEMENTED;
+    static PyObject* params_name = PyUnicode_InternFromString("params");
+    const Py_ssize_t count = PyList_GET_SIZE(calls);
+    std::vector<UpdateGroup> groups(static_cast<size_t>(count));
+    Ref missing;
+    for (Py_ssize_t g = 0; g < count; ++g) {
+      PyObject* call = PyList_GET_ITEM(calls, g);
+      check_type(PyTuple_Check(call) && PyTuple_GET_SIZE(call) == 3 && PyLong_Check(PyTuple_GET_ITEM(call, 0)) && PyDict_Check(PyTuple_GET_ITEM(call, 1)) && PyDict_Check(PyTuple_GET_ITEM(call, 2)),
+                 who, ": update expects (flags, numbers, group)");
+      const NamedVariant& names = find_variant(name, static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(call, 0))));
+      PyObject *numbers = PyTuple_GET_ITEM(call, 1), *group = PyTuple_GET_ITEM(call, 2);
+      UpdateGroup& made = groups[static_cast<size_t>(g)];
+      made.variant = names.variant;
+      for (int i = 0; i < names.variant->number_count; ++i) made.numbers[i] = read_number(who, names.numbers[i], numbers, group);
+      PyObject* params = look_up(group, params_name);
+      check_value(params && PyList_Check(params), who, ": the parameters of a group must be a list");
+      made.targets.reserve(static_cast<size_t>(PyList_GET_SIZE(params)));
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); ++i) {
+        PyObject* param = PyList_GET_ITEM(params, i);
+        check_type(is_tensor(param), who, ": a parameter must be a Tensor, not ", Py_TYPE(param)->tp_name);
+        const AutogradState* grads = state_of(impl_of(param));
+        if (!grads || !grads->grad.defined()) continue;
+        switch (gather(names, param, state, made.targets.emplace_back())) {
+          case Answer::ready: break;
+          case Answer::elsewhere: Py_RETURN_NOTIMPLEMENTED;
+          case Answer::missing:
+            made.targets.pop_back();
+            if (!missing) missing = Ref(require(PyList_New(0)));
+            Ref pair(require(Py_BuildValue("nO", g, param)));
+            if (PyList_Append(missing.get(), pair.get()) < 0) raise_python();
+        }
+      }
+      prepare_update(who, made);
+    }
+    if (missing) return missing.release();
+    for (UpdateGroup& group : groups) run_update(group);
+    Py_RETURN_NONE;
+  });
+}
+
+// clear_gradients(parameters): p.grad = None for each of a list.
+PyObject* clear_gradients(PyObject*, PyObject* params) {
+  return guarded([&]() -> PyObject* {
+    Ref fast(require(PySequence_Fast(params, "clear_gradients: expected a list of tensors")));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i) {
+      PyObject* p = PySequence_Fast_GET_ITEM(fast.get(), i);
+      check_type(is_tensor(p), "clear_gradients: expected Tensors, got ", Py_TYPE(p)->tp_name);
+      if (AutogradState* s = state_of(impl_of(p))) s->grad.reset();
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {{"update", update, METH_VARARGS, "One step of an optimizer over all its groups."},
+                           {"clear_gradients", clear_gradients, METH_O, "Forget the gradients of a list of parameters."},
+                           {}};
+
+}  // namespace
+
+void add_updates(PyObject* module) { PyModule_AddFunctions(module, functions); }
+
+}  // namespace cresset

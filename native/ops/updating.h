@@ -1,0 +1,33 @@
+// The step of an optimizer over many parameters at once: one pass over all elements of all of them.
+#pragma once
+#include <vector>
+
+#include "dispatch/update.h"
+#include "tensor/tensor.h"
+
+namespace cresset {
+
+// One parameter with its gradient, what is kept for it, and its singles, in the order of the variant.
+struct UpdateTarget {
+  Tensor tensors[kMaxUpdateTensors];
+  Tensor singles[kMaxUpdateSingles];
+  // Set by prepare_update.
+  Tensor packed[kMaxUpdateTensors];  // a contiguous copy, where the tensor is not laid out like the parameter
+  Dtype dtype[kMaxUpdateTensors];    // of the real numbers that are stored
+  bool in_double = false, converts = false;
+  int64_t count = 0, begin = 0;      // real numbers, and how many come before
+};
+
+// The parameters of one group.
+struct UpdateGroup {
+  const UpdateVariant* variant = nullptr;
+  double numbers[kMaxUpdateNumbers];
+  std::vector<UpdateTarget> targets;
+};
+
+const UpdateVariant* find_update(const char* name, int flags);  // null: there is none
+// Checks all that can go wrong and makes the copies that are needed; writes nothing.
+void prepare_update(const char* who, UpdateGroup& group);
+void run_update(UpdateGroup& group);
+
+}  // namespace cresset
