@@ -23,8 +23,7 @@ for _name, _path in (("cresset", ROOT / "cresset"), ("cresset.ops", ROOT / "cres
     sys.modules[_name] = types.ModuleType(_name)
     sys.modules[_name].__path__ = [str(_path)]
 
-from cresset.ops.pointwise import FAMILIES, definitions, family_operators  # noqa: E402
-from cresset.ops.pointwise import stepping  # noqa: E402, F401
+from cresset.ops.pointwise import FAMILIES, definitions, family_operators, stepping  # noqa: E402, F401
 from cresset.ops.pointwise.loops import MAX_INPUTS, Loop, loops_of, nodes, table_row  # noqa: E402, F401
 from cresset.ops.pointwise.update import COMPUTES, updates  # noqa: E402
 

@@ -7,6 +7,7 @@ from . import (
     functional,
     init,
     modules,
+    noting,
     parallel,
     parameter,
     utils,

@@ -5,6 +5,7 @@ import warnings
 from collections import OrderedDict, namedtuple
 
 import cresset
+from cresset import _native
 
 from ..autograd.hooks import RemovableHandle
 from .hooks import (
@@ -20,9 +21,10 @@ from .hooks import (
     BackwardHook,
     global_backward_hooks,
 )
-from .parameter import Buffer, Parameter, is_lazy
+from .parameter import Buffer, Parameter, forget_gradients, is_lazy
 
 _EXTRA_STATE = "_extra_state"
+_native.set_module_hooks((FORWARD_HOOKS, FORWARD_PRE_HOOKS, BACKWARD_HOOKS, BACKWARD_PRE_HOOKS))
 
 
 class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -103,28 +105,17 @@ class Module:
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        _native.quicken_module(cls)
+
     def forward(self, *args, **kwargs):
         """What the module computes; each subclass writes its own."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     # ------------------------------------------------------------------ calling
 
-    def __call__(self, *args, **kwargs):
-        if (
-            self._forward_hooks
-            or self._forward_pre_hooks
-            or self._backward_hooks
-            or self._backward_pre_hooks
-            or self._compiled_call_impl
-            or FORWARD_HOOKS
-            or FORWARD_PRE_HOOKS
-            or BACKWARD_HOOKS
-            or BACKWARD_PRE_HOOKS
-        ):
-            return self._call_impl(*args, **kwargs)
-        return self.forward(*args, **kwargs)
-
-    _wrapped_call_impl = __call__
+    __call__ = _wrapped_call_impl = _native.module_call  # forward, or _call_impl where there are hooks
 
     def _call_impl(self, *args, **kwargs):
         """The call with all its hooks."""
@@ -216,19 +207,7 @@ class Module:
 
     # ------------------------------------------------------------------ attributes
 
-    def __getattr__(self, name):
-        members = self.__dict__
-        if "_parameters" in members:
-            parameters = members["_parameters"]
-            if name in parameters:
-                return parameters[name]
-            modules = members["_modules"]
-            if name in modules:
-                return modules[name]
-            buffers = members["_buffers"]
-            if name in buffers:
-                return buffers[name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+    __getattr__ = _native.module_getattr  # parameters, buffers and submodules
 
     def __setattr__(self, name, value):
         members = self.__dict__
@@ -614,15 +593,7 @@ class Module:
 
     def zero_grad(self, set_to_none=True):
         """Forget the gradients of all parameters, or set them to zero."""
-        for parameter in self.parameters():
-            if parameter.grad is None:
-                continue
-            if set_to_none:
-                parameter.grad = None
-            elif parameter.grad.grad_fn is not None:
-                parameter.grad.detach_().zero_()
-            else:
-                parameter.grad.requires_grad_(False).zero_()
+        forget_gradients(list(self.parameters()), set_to_none)
 
     # ------------------------------------------------------------------ hooks
 

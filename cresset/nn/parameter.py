@@ -60,6 +60,21 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 _native.set_parameter_type(Parameter)
 
 
+def forget_gradients(parameters, set_to_none=True):
+    """What zero_grad does: forget the gradients, or set them to zero."""
+    if set_to_none:
+        _native.clear_gradients(parameters)
+        return
+    grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    for grad in grads:
+        if grad.grad_fn is not None:
+            grad.detach_()
+        else:
+            grad.requires_grad_(False)
+    if grads:
+        cresset._foreach_zero_(grads)
+
+
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     return Parameter(data, requires_grad)
 

@@ -60,7 +60,7 @@ class ByFormula(Optimizer):
         formula = cresset.ops.formulas.update(self._formula)
         self._refuse_sparse()
         record = bool(self.defaults.get("differentiable")) and cresset.is_grad_enabled()
-        kept = [name for name in (*formula.tensors[2:], *formula.singles)]
+        kept = [*formula.tensors[2:], *formula.singles]
         missing = []
         for index, (variant, _, group) in enumerate(self._calls()):
             for param in group["params"]:

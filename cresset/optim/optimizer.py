@@ -7,9 +7,9 @@ from collections import OrderedDict, defaultdict
 from copy import deepcopy
 
 import cresset
-from cresset import _native
 
 from ..autograd.hooks import RemovableHandle
+from ..nn.parameter import forget_gradients
 
 _global_pre_hooks, _global_post_hooks = OrderedDict(), OrderedDict()
 
@@ -173,18 +173,8 @@ class Optimizer:
 
     def zero_grad(self, set_to_none=True):
         """Forget the gradients of all parameters, or set them to zero."""
-        if set_to_none:
-            for group in self.param_groups:
-                _native.clear_gradients(group["params"])
-            return
         for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                if p.grad.grad_fn is not None:
-                    p.grad.detach_().zero_()
-                else:
-                    p.grad.requires_grad_(False).zero_()
+            forget_gradients(group["params"], set_to_none)
 
     def step(self, closure=None):
         """Change the parameters once; each optimizer writes its own.

@@ -47,10 +47,10 @@ def get_ema_multi_avg_fn(decay=0.999):
 
     @cresset.no_grad()
     def average(averaged, current, num_averaged):
-        for old, new in zip(averaged, current, strict=True):
-            if old.is_floating_point() or old.is_complex():
-                old.lerp_(new, 1 - decay)
-            else:
+        if averaged[0].is_floating_point() or averaged[0].is_complex():
+            cresset._foreach_lerp_(averaged, current, 1 - decay)
+        else:
+            for old, new in zip(averaged, current, strict=True):
                 old.copy_(old * decay + new * (1 - decay))
 
     return average
@@ -61,10 +61,10 @@ def get_swa_multi_avg_fn():
 
     @cresset.no_grad()
     def average(averaged, current, num_averaged):
-        for old, new in zip(averaged, current, strict=True):
-            if old.is_floating_point() or old.is_complex():
-                old.lerp_(new, 1 / (float(num_averaged) + 1))
-            else:
+        if averaged[0].is_floating_point() or averaged[0].is_complex():
+            cresset._foreach_lerp_(averaged, current, 1 / (float(num_averaged) + 1))
+        else:
+            for old, new in zip(averaged, current, strict=True):
                 old.add_((new - old) / (num_averaged + 1))
 
     return average
@@ -109,7 +109,13 @@ class AveragedModel(Module):
                 for old, new in zip(averaged, current, strict=True):
                     old.copy_(self.avg_fn(old, new, self.n_averaged.to(old.device)))
             else:
-                (self.multi_avg_fn or get_swa_multi_avg_fn())(averaged, current, self.n_averaged)
+                groups = {}
+                for old, new in zip(averaged, current, strict=True):
+                    lists = groups.setdefault((old.device, old.dtype), ([], []))
+                    lists[0].append(old)
+                    lists[1].append(new)
+                for lists in groups.values():
+                    (self.multi_avg_fn or get_swa_multi_avg_fn())(*lists, self.n_averaged)
         if not self.use_buffers:
             for old, new in zip(self.module.buffers(), model.buffers(), strict=True):
                 old.detach().copy_(new.detach().to(old.device))

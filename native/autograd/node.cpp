@@ -106,7 +106,8 @@ void OperatorNode::release_saved() {
   };
   for (OwnedValue& v : saved) {
     free(v.tensor);
-    for (SavedTensor& t : v.tensors) free(t);
+    if (v.rest)
+      for (SavedTensor& t : v.rest->tensors) free(t);
   }
   for (SavedTensor& t : pointwise_inputs) free(t);
   free(pointwise_output);

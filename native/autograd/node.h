@@ -108,17 +108,22 @@ class SavedTensor {
   bool is_output_ = false, was_leaf_alias_ = false;
 };
 
-// An argument kept for backward, owning what it refers to.
+// An argument kept for backward, owning what it refers to. Most are tensors and numbers: the rest has a place of its own, so that a node
+// stays small.
 struct OwnedValue {
-  Value value;                         // lists and texts point into the members below
+  struct Rest {
+    std::vector<SavedTensor> tensors;
+    Dims integers;
+    std::vector<double> reals;
+    std::string text;
+    TensorInfo info;
+    std::vector<TensorInfo> infos;
+  };
+  Value value;
   SavedTensor tensor;
-  std::vector<SavedTensor> tensors;
-  Dims integers;
-  std::vector<double> reals;
-  std::string text;
-  TensorInfo info;
-  std::vector<TensorInfo> infos;
+  std::unique_ptr<Rest> rest;
   Derivative::Saved::What what = Derivative::Saved::argument;
+  Rest& more() { return rest ? *rest : *(rest = std::make_unique<Rest>()); }
 };
 
 // The node of a registered operator.
@@ -126,7 +131,7 @@ class OperatorNode : public Node {
  public:
   explicit OperatorNode(const Operator& op) : op(op) {}
   const Operator& op;                       // the functional form
-  SmallVector<OwnedValue, 1> saved;         // in the order of op.derivative->saves
+  SmallVector<OwnedValue, 2> saved;         // in the order of op.derivative->saves
   SavedTensor pointwise_inputs[kMaxPointwiseInputs], pointwise_output;
   Scalar pointwise_numbers[kMaxPointwiseInputs];
   uint8_t is_number = 0;                    // bit i: input i was a Python number

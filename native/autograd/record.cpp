@@ -37,7 +37,8 @@ OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
     return o;
   }
   if (saved.what == Derivative::Saved::all_outputs) {
-    for (int64_t i = 0; i < c.outputs.size(); ++i) o.tensors.emplace_back(c.outputs[i], of_node, static_cast<uint32_t>(i));
+    o.more();
+    for (int64_t i = 0; i < c.outputs.size(); ++i) o.more().tensors.emplace_back(c.outputs[i], of_node, static_cast<uint32_t>(i));
     o.value.kind = Kind::tensors;
     return o;
   }
@@ -47,21 +48,22 @@ OwnedValue own(const Call& c, const Derivative::Saved& saved, bool of_node) {
     case Kind::tensor: {
       const Tensor t = saved.index == 0 && c.before.defined() ? c.before : Tensor(v.tensor_);
       o.value.tensor_ = nullptr;
-      if (saved.what == Derivative::Saved::information) o.info = info_of(t), o.integers = {t.offset()};
+      if (saved.what == Derivative::Saved::information) o.more().info = info_of(t), o.more().integers = {t.offset()};
       else o.tensor = SavedTensor(t, false);
       break;
     }
     case Kind::tensors:
       o.value.tensors_ = nullptr;
+      o.more();
       for (const Tensor& t : c.tensors(saved.index)) {
-        if (saved.what == Derivative::Saved::information) o.infos.push_back(info_of(t));
-        else if (t.defined()) o.tensors.emplace_back(t, false);
-        else o.tensors.emplace_back();
+        if (saved.what == Derivative::Saved::information) o.rest->infos.push_back(info_of(t));
+        else if (t.defined()) o.rest->tensors.emplace_back(t, false);
+        else o.rest->tensors.emplace_back();
       }
       break;
-    case Kind::integers: o.integers = Dims(c.integers(saved.index)); break;
-    case Kind::reals: o.reals.assign(c.reals(saved.index).begin(), c.reals(saved.index).end()); break;
-    case Kind::text: o.text = std::string(c.text(saved.index)); break;
+    case Kind::integers: o.more().integers = Dims(c.integers(saved.index)); break;
+    case Kind::reals: o.more().reals.assign(c.reals(saved.index).begin(), c.reals(saved.index).end()); break;
+    case Kind::text: o.more().text = std::string(c.text(saved.index)); break;
     default: break;
   }
   return o;

@@ -366,7 +366,8 @@ PyObject* saved_outputs(PyObject*, PyObject* self) {
       add(n->pointwise_output);
       for (const OwnedValue& v : n->saved) {
         add(v.tensor);
-        for (const SavedTensor& s : v.tensors) add(s);
+        if (v.rest)
+          for (const SavedTensor& s : v.rest->tensors) add(s);
       }
     }
     return found.release();

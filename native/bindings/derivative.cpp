@@ -110,9 +110,9 @@ PyMethodDef functions[] = {{"set_pointwise_derivative", set_pointwise_derivative
 PyObject* wrap_owned(const OwnedValue& v, const Node& node) {
   using What = Derivative::Saved::What;
   if (v.what == What::information) {
-    if (v.value.kind != Kind::tensors) return v.value.is_none() ? Py_NewRef(Py_None) : wrap_info(v.info, v.integers[0]);
+    if (v.value.kind != Kind::tensors) return v.value.is_none() ? Py_NewRef(Py_None) : wrap_info(v.rest->info, v.rest->integers[0]);
     Ref listed(require(PyList_New(0)));
-    for (const TensorInfo& info : v.infos) PyList_Append(listed.get(), Ref(wrap_info(info)).get());
+    for (const TensorInfo& info : v.rest->infos) PyList_Append(listed.get(), Ref(wrap_info(info)).get());
     return listed.release();
   }
   switch (v.value.kind) {
@@ -121,20 +121,20 @@ PyObject* wrap_owned(const OwnedValue& v, const Node& node) {
     case Kind::tensor: return wrap_saved(v.tensor, node);
     case Kind::tensors: {
       Ref listed(require(PyList_New(0)));
-      for (const SavedTensor& t : v.tensors) PyList_Append(listed.get(), Ref(wrap_saved(t, node)).get());
+      for (const SavedTensor& t : v.rest->tensors) PyList_Append(listed.get(), Ref(wrap_saved(t, node)).get());
       return listed.release();
     }
-    case Kind::integers: return wrap_tuple(v.integers);
+    case Kind::integers: return wrap_tuple(v.rest->integers);
     case Kind::reals: {
       Ref listed(require(PyList_New(0)));
-      for (double x : v.reals) PyList_Append(listed.get(), Ref(PyFloat_FromDouble(x)).get());
+      for (double x : v.rest->reals) PyList_Append(listed.get(), Ref(PyFloat_FromDouble(x)).get());
       return listed.release();
     }
     case Kind::dtype: return wrap(v.value.dtype_);
     case Kind::device: return wrap(v.value.device_);
     case Kind::layout: return wrap(v.value.layout_);
     case Kind::memory_format: return wrap(v.value.memory_format_);
-    case Kind::text: return PyUnicode_FromStringAndSize(v.text.data(), static_cast<Py_ssize_t>(v.text.size()));
+    case Kind::text: return PyUnicode_FromStringAndSize(v.rest->text.data(), static_cast<Py_ssize_t>(v.rest->text.size()));
     default: Py_RETURN_NONE;
   }
 }

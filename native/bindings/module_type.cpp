@@ -1,17 +1,17 @@
-// ModuleBase: the native part of nn.Module. Calling a module without hooks and looking up its parameters happen at every step of every
-// layer; they cost a few dictionary lookups here, and a Python frame or an exception less than the same in Python.
+// The native part of nn.Module: __call__ and __getattr__. Calling a module without hooks and looking up its parameters happen at every
+// step of every layer; they cost a few dictionary lookups here, and a Python frame or an exception less than the same in Python.
 //
-// A class whose __getattr__ is ModuleBase's own gets a slot that finds parameters, buffers and submodules at once. A class that has a
-// __getattr__ of its own keeps Python's slot: there, as always, the attribute is first looked for in the usual places.
+// Module has them as ordinary methods, so that subclasses can override them and call them through super(). A class that does not is
+// quickened: its slots lead here without looking for the methods first. Python resets a slot when its method is replaced later.
 #include "bindings/python.h"
 
 namespace cresset {
 namespace {
 
-PyTypeObject* module_base = nullptr;
+PyObject *call_method, *getattr_method;  // what Module.__call__ and Module.__getattr__ are
 PyObject* hook_tables = nullptr;    // the hooks of all modules: a tuple of dicts
 PyObject* note_function = nullptr;  // (module, args, kwargs, exception): says where an exception came from
-PyObject *getattr_name, *getattribute_name, *forward_name, *call_impl_name, *compiled_name;
+PyObject *call_name, *getattr_name, *getattribute_name, *forward_name, *call_impl_name, *compiled_name;
 PyObject* registers[3];  // _parameters, _buffers, _modules
 PyObject* hook_names[4];
 
@@ -111,19 +111,13 @@ PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return result;
 }
 
-// __init_subclass__: gives the class the quick slot where that changes nothing but the time.
-PyObject* module_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
-  Ref above(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), module_base, cls, nullptr));
-  if (!above) return nullptr;
-  Ref next(PyObject_GetAttrString(above.get(), "__init_subclass__"));
-  if (!next) return nullptr;
-  Ref done(PyObject_Call(next.get(), args, kwargs));
-  if (!done) return nullptr;
+// Gives a subclass of Module the slots that change nothing but the time.
+PyObject* quicken_module(PyObject*, PyObject* cls) {
+  if (!PyType_Check(cls)) return PyErr_Format(PyExc_TypeError, "quicken_module: expected a class, got %.100s", Py_TYPE(cls)->tp_name);
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  if (_PyType_Lookup(type, getattr_name) == _PyType_Lookup(module_base, getattr_name) && _PyType_Lookup(type, getattribute_name) == _PyType_Lookup(&PyBaseObject_Type, getattribute_name)) {
-    type->tp_getattro = module_getattro;
-    PyType_Modified(type);
-  }
+  if (_PyType_Lookup(type, call_name) == call_method) type->tp_call = module_call;
+  if (_PyType_Lookup(type, getattr_name) == getattr_method && _PyType_Lookup(type, getattribute_name) == _PyType_Lookup(&PyBaseObject_Type, getattribute_name)) type->tp_getattro = module_getattro;
+  PyType_Modified(type);
   Py_RETURN_NONE;
 }
 
@@ -140,11 +134,11 @@ PyObject* set_module_note(PyObject*, PyObject* function) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef methods[] = {
-    {"__getattr__", module_getattr, METH_O, "A parameter, buffer or submodule."},
-    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(module_init_subclass)), METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
-    {}};
-PyMethodDef functions[] = {{"set_module_hooks", set_module_hooks, METH_O, "The dicts of hooks that every module runs."},
+#define KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f))
+PyMethodDef call_definition = {"__call__", KEYWORDS(module_call), METH_VARARGS | METH_KEYWORDS, "Run the hooks and forward."};
+PyMethodDef getattr_definition = {"__getattr__", module_getattr, METH_O, "A parameter, buffer or submodule."};
+PyMethodDef functions[] = {{"quicken_module", quicken_module, METH_O, "Let the slots of a class of modules lead straight to the native code."},
+                           {"set_module_hooks", set_module_hooks, METH_O, "The dicts of hooks that every module runs."},
                            {"set_module_note", set_module_note, METH_O, "What is called with a module and the exception that leaves it."},
                            {}};
 
@@ -152,18 +146,15 @@ PyMethodDef functions[] = {{"set_module_hooks", set_module_hooks, METH_O, "The d
 
 void add_module_type(PyObject* module) {
   const auto intern = [](const char* text) { return require(PyUnicode_InternFromString(text)); };
-  getattr_name = intern("__getattr__"), getattribute_name = intern("__getattribute__");
+  call_name = intern("__call__"), getattr_name = intern("__getattr__"), getattribute_name = intern("__getattribute__");
   forward_name = intern("forward"), call_impl_name = intern("_call_impl"), compiled_name = intern("_compiled_call_impl");
   registers[0] = intern("_parameters"), registers[1] = intern("_buffers"), registers[2] = intern("_modules");
   hook_names[0] = intern("_forward_hooks"), hook_names[1] = intern("_forward_pre_hooks");
   hook_names[2] = intern("_backward_hooks"), hook_names[3] = intern("_backward_pre_hooks");
-  PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(module_call)},
-                         {Py_tp_methods, methods},
-                         {Py_tp_doc, const_cast<char*>("What nn.Module does natively: calls and the lookup of attributes.")},
-                         {0, nullptr}};
-  PyType_Spec spec{"cresset._native.ModuleBase", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
-  module_base = reinterpret_cast<PyTypeObject*>(require(PyType_FromSpec(&spec)));
-  PyModule_AddObjectRef(module, "ModuleBase", reinterpret_cast<PyObject*>(module_base));
+  call_method = require(PyDescr_NewMethod(&PyBaseObject_Type, &call_definition));
+  getattr_method = require(PyDescr_NewMethod(&PyBaseObject_Type, &getattr_definition));
+  PyModule_AddObjectRef(module, "module_call", call_method);
+  PyModule_AddObjectRef(module, "module_getattr", getattr_method);
   PyModule_AddFunctions(module, functions);
 }
 

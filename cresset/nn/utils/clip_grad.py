@@ -23,7 +23,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     if not tensors:
         return cresset.tensor(0.0)
     device = tensors[0].device
-    norms = [t.norm(norm_type).to(device) for t in tensors]
+    norms = [norm.to(device) for norm in cresset._foreach_norm(tensors, norm_type)]
     total = cresset.stack(norms).norm(norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
@@ -39,6 +39,10 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     grads = _gradients(parameters)
     # Clamped instead of compared: no need to wait for the value on another device.
     factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    if all(grad.device == factor.device for grad in grads):
+        if grads:
+            cresset._foreach_mul_(grads, factor)
+        return
     for grad in grads:
         grad.mul_(factor.to(grad.device))
 
@@ -79,5 +83,7 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
 def clip_grad_value_(parameters, clip_value, foreach=None):
     """Clamp every element of every gradient to [-clip_value, clip_value]."""
     clip_value = float(clip_value)
-    for grad in _gradients(parameters):
-        grad.clamp_(min=-clip_value, max=clip_value)
+    grads = _gradients(parameters)
+    if grads:
+        cresset._foreach_clamp_min_(grads, -clip_value)
+        cresset._foreach_clamp_max_(grads, clip_value)

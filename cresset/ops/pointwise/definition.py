@@ -24,7 +24,19 @@ import math
 import struct
 import sys
 
-from .expression import NUMBER, REAL_OF, TYPES, Expression, cast, is_complex, is_integral, leaves, promote, scale, variable
+from .expression import (
+    NUMBER,
+    REAL_OF,
+    TYPES,
+    Expression,
+    cast,
+    is_complex,
+    is_integral,
+    leaves,
+    promote,
+    scale,
+    variable,
+)
 from .primitives import conjugate, convert, evaluate
 
 TYPE_GROUPS = {

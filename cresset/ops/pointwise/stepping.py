@@ -180,9 +180,7 @@ def rprop(param, grad, prev, step_size, step: Single, *, etaminus, etaplus, smal
 
 
 @update
-def asgd(
-    param, grad, ax, step: Single, eta: Single, mu: Single, *, lr, lambd, alpha, t0, weight_decay, maximize
-):
+def asgd(param, grad, ax, step: Single, eta: Single, mu: Single, *, lr, lambd, alpha, t0, weight_decay, maximize):
     """SGD with a falling rate, that also keeps the mean of the parameters."""
     step = step + 1
     grad = _decayed(_directed(grad, maximize), param, weight_decay)

@@ -138,5 +138,3 @@ class Variant:
 def update(formula):
     """Make an update of a formula; the build compiles it."""
     return Update(formula)
-
-
