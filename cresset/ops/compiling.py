@@ -31,6 +31,7 @@ from .registry import _store
 
 PROMOTIONS = {"same": 0, "float": 1, "bool": 2, "real": 3}  # enum Promotion
 HEADERS = (
+    "base/fused_multiply_add.h",
     "base/vector_math.h",
     "base/special_math.h",
     "base/complex_math.h",
@@ -40,9 +41,9 @@ HEADERS = (
 # As in CMakeLists.txt: contraction is off, so that every way to compile a formula gives the same bits.
 FLAGS = ("-std=c++20", "-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")  # fmt: skip
 LEVEL_FLAGS = {
-    "baseline": (),
-    "avx2": ("-mavx2", "-mfma", "-mf16c"),
-    "avx512": ("-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mavx2", "-mfma", "-mf16c", "-mprefer-vector-width=512"),
+    "baseline": ("-DCRESSET_LEVEL=baseline",),
+    "avx2": ("-DCRESSET_LEVEL=avx2", "-mavx2", "-mfma", "-mf16c"),
+    "avx512": ("-DCRESSET_LEVEL=avx512", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mavx2", "-mfma", "-mf16c", "-mprefer-vector-width=512"),
 }  # fmt: skip
 
 # Parameters become variables of the C++ text: these words are taken there.

@@ -4,37 +4,12 @@
 // square roots or choices need -fno-math-errno -fno-trapping-math to be vectorised.
 #pragma once
 
-#include <bit>
-#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
+#include "base/fused_multiply_add.h"
+
 namespace cresset {
-
-#define CRESSET_INLINE static inline __attribute__((always_inline))
-
-struct HardwareFma {
-  CRESSET_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-  CRESSET_INLINE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
-};
-
-// For processors without the instruction. A float product is exact in double; its sum with the addend is rounded to
-// odd, after which rounding to float is the same as having rounded once. In double the C library does it.
-struct SoftwareFma {
-  CRESSET_INLINE float fma(float a, float b, float c) {
-    const double product = double(a) * double(b), addend = c;
-    const double sum = product + addend;
-    const double part = sum - product;
-    const double error = (product - (sum - part)) + (addend - part);
-    // If the sum is inexact and its last bit even, go one step towards the error. Only with what SSE2 has for 64 bits.
-    const auto bits = std::bit_cast<uint64_t>(sum), error_bits = std::bit_cast<uint64_t>(error);
-    const uint64_t magnitude = error_bits << 1;
-    const uint64_t step = (magnitude | -magnitude) >> 63 & ~bits;
-    const uint64_t towards_zero = (bits ^ error_bits) >> 63;
-    return static_cast<float>(std::bit_cast<double>(bits + step - 2 * (step & towards_zero)));
-  }
-  CRESSET_INLINE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
-};
 
 #if defined(__x86_64__) && defined(__GNUC__)
 

@@ -1,15 +1,16 @@
 // Elementary functions as inline code without branches, so that a plain loop around them vectorises.
 //
-// Single precision: at most 2 units in the last place, right at 0, infinities, nan, denormals and on overflow. No fused
-// multiply-add is used and contraction is off, so every instruction-set level gives the same bits. A function that is
-// easier in double precision is computed there. Double precision: exp, log, tanh and a few more are inline; the rest
-// call the C library (generate.py knows which). Everything is `static` and always inlined: code for one instruction set
-// must never be shared with a file compiled for another.
+// Single precision: at most 2 units in the last place, right at 0, infinities, nan, denormals and on overflow. What is
+// fused is written so, Fma::fma, and contraction is off: every instruction-set level gives the same bits. A function
+// that is easier in double precision is computed there. Double precision: exp, log, tanh and a few more are inline; the
+// rest call the C library (generate.py knows which). Nothing is fused there, where the baseline would have to call the C
+// library for it. Everything is `static` and always inlined: code for one instruction set must never be shared with a
+// file compiled for another.
 #pragma once
 #include <cmath>
 #include <cstdint>
 
-#define CRESSET_INLINE static inline __attribute__((always_inline))
+#include "base/fused_multiply_add.h"
 
 namespace cresset::math {
 
@@ -99,16 +100,28 @@ template <typename T, typename... More>
 CRESSET_INLINE T polynomial(T x, T c0, T c1, More... more) {
   return c0 + x * polynomial(x, c1, more...);
 }
+// The same in single precision, each step rounded once.
+template <class Fma>
+CRESSET_INLINE float fused_polynomial(float, float c0) {
+  return c0;
+}
+template <class Fma, typename... More>
+CRESSET_INLINE float fused_polynomial(float x, float c0, float c1, More... more) {
+  return Fma::fma(x, fused_polynomial<Fma>(x, c1, more...), c0);
+}
 
 // ---- exponentials ----
 
-// x = n ln 2 + r with |r| <= ln(2) / 2; n ln 2 is subtracted in two parts, of which the first product is exact.
+// x = n ln 2 + r with |r| <= ln(2) / 2; n ln 2 is subtracted in two parts. In double the first product is exact; in
+// single precision the fused difference is.
+inline constexpr float kLog2E = 1.44269504f, kLn2High = 0.693147182f, kLn2Low = -1.90465421e-9f;
 struct Reduced32 {
   float n, r;
 };
+template <class Fma = DefaultFma>
 CRESSET_INLINE Reduced32 reduce_by_ln2(float x) {
-  const float n = (x * 1.44269504f + kRound32) - kRound32;
-  return {n, (x - n * 0.693359375f) - n * -2.12194440e-4f};
+  const float n = Fma::fma(x, kLog2E, kRound32) - kRound32;
+  return {n, Fma::fma(n, -kLn2Low, Fma::fma(n, -kLn2High, x))};
 }
 struct Reduced64 {
   double n, r;
@@ -119,8 +132,14 @@ CRESSET_INLINE Reduced64 reduce_by_ln2(double x) {
 }
 
 // (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2
+template <class Fma = DefaultFma>
 CRESSET_INLINE float exp_tail(float r) {
-  return polynomial(r, 0.499999934f, 0.166665204f, 0.0416683893f, 0.00836874583f, 0.00138146205f);
+  return fused_polynomial<Fma>(r, 0.499999940f, 0.166665211f, 0.0416682921f, 0.00836872123f, 0.00138187420f);
+}
+// exp(r) for |r| <= ln(2) / 2
+template <class Fma = DefaultFma>
+CRESSET_INLINE float exp_kernel(float r) {
+  return Fma::fma(r, Fma::fma(r, exp_tail<Fma>(r), 1.0f), 1.0f);
 }
 CRESSET_INLINE double exp_tail(double r) {
   return polynomial(r, 0.5000000000000010651, 0.1666666666666640993, 0.04166666666652978020, 0.008333333333495512952,
@@ -133,18 +152,20 @@ CRESSET_INLINE double exp_tail_short(double r) {
                     0.00138777917813850697, 0.000182926424310094492);
 }
 
-// The most used function, and the one worth an extra trick: 2^n = s c, where c is 2 for ordinary n and 2^-63 for very
-// low ones. Then s is an ordinary power of two for all results from the smallest denormal to the largest number, at
-// fewer operations than scale_by_power.
+// x 2^n, given 2^23 1.5 + 254 + n for -150 <= n <= 128, as it comes from rounding: in two steps, whose exponents are
+// the halves of n + 254. All results from the smallest denormal to infinity come out right.
+inline constexpr float kRoundBiased32 = kRound32 + 254.0f;
+CRESSET_INLINE float scale_by_biased(float x, float biased) {
+  const uint32_t low = bits(biased) >> 1, high = bits(biased) - low;
+  return x * from_bits(low << 23) * from_bits(high << 23);
+}
+
+template <class Fma = DefaultFma>
 CRESSET_INLINE float exp(float x) {
-  const float shifted = x * 1.44269504f + kRound32, n = shifted - kRound32;
-  const float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
-  const bool low = x < -69.0f;
-  const uint32_t bias = low ? 127u + 63u : 127u - 1u;
-  const float s = from_bits((bits(shifted) + bias) << 23), c = low ? 0x1p-63f : 2.0f;
-  const float result = (1.0f + (r + r * r * exp_tail(r))) * s * c;
-  const float bounded = x > 88.7228394f ? static_cast<float>(INFINITY) : result;
-  return x < -103.972084f ? 0.0f : bounded;
+  const float above = x < -104.0f ? -104.0f : x, clamped = above > 89.0f ? 89.0f : above;
+  const float biased = Fma::fma(clamped, kLog2E, kRoundBiased32), n = biased - kRoundBiased32;
+  const float r = Fma::fma(n, -kLn2Low, Fma::fma(n, -kLn2High, clamped));
+  return scale_by_biased(exp_kernel<Fma>(r), biased);
 }
 CRESSET_INLINE double exp(double x) {
   x = x < -746.0 ? -746.0 : x;
@@ -153,27 +174,32 @@ CRESSET_INLINE double exp(double x) {
   return scale_by_power(1.0 + (r + r * r * exp_tail(r)), n);
 }
 
+// For loops over both types.
+template <class Fma>
+CRESSET_INLINE double exp(double x) {
+  return exp(x);
+}
+
 // exp(x) for |x| < 700 to 10 digits.
 CRESSET_INLINE double exp_short(double x) {
   const auto [n, r] = reduce_by_ln2(x);
   return (1.0 + (r + r * r * exp_tail_short(r))) * power_of_two(n);
 }
 
+template <class Fma = DefaultFma>
 CRESSET_INLINE float exp2(float x) {
-  x = x < -151.0f ? -151.0f : x;
-  x = x > 129.0f ? 129.0f : x;
-  const float n = (x + kRound32) - kRound32;
-  const float r = (x - n) * 0.693147181f;
-  return scale_by_power(1.0f + (r + r * r * exp_tail(r)), n);
+  const float above = x < -150.0f ? -150.0f : x, clamped = above > 128.0f ? 128.0f : above;
+  const float biased = clamped + kRoundBiased32, r = (clamped - (biased - kRoundBiased32)) * 0.693147181f;
+  return scale_by_biased(exp_kernel<Fma>(r), biased);
 }
 CRESSET_INLINE double exp2(double x) { return ::exp2(x); }
 
 // exp(x) - 1 = 2^n (exp(r) - 1 + (1 - 2^-n)): nothing cancels when n is 0.
+template <class Fma = DefaultFma>
 CRESSET_INLINE float expm1(float x) {
-  const float clamped_below = x < -20.0f ? -20.0f : x;
-  const float clamped = clamped_below > 89.0f ? 89.0f : clamped_below;
-  const auto [n, r] = reduce_by_ln2(clamped);
-  const float tail = r + r * r * exp_tail(r);
+  const float above = x < -20.0f ? -20.0f : x, clamped = above > 89.0f ? 89.0f : above;
+  const auto [n, r] = reduce_by_ln2<Fma>(clamped);
+  const float tail = Fma::fma(r * r, exp_tail<Fma>(r), r);
   const float inverse = power_of_two(-(n > 30.0f ? 30.0f : n));
   const float result = scale_by_power(tail + (1.0f - inverse), n);
   return x == 0.0f ? x : result;
@@ -218,10 +244,16 @@ CRESSET_INLINE Split64 split(double x) {
 }
 
 // log(1 + f) for sqrt(1/2) <= 1 + f < sqrt(2) is f - log_tail(f)
+template <class Fma = DefaultFma>
 CRESSET_INLINE float log_tail(float f) {
-  const float p = polynomial(f, 0.333333316f, -0.250008228f, 0.200012338f, -0.166232975f, 0.142015503f, -0.131605884f,
-                             0.127633316f, -0.0763563563f);
-  return f * f * (0.5f - f * p);
+  const float p = fused_polynomial<Fma>(f, 0.333333313f, -0.250008196f, 0.200012416f, -0.166234091f, 0.142015830f,
+                                        -0.131596163f, 0.127621785f, -0.0763635188f);
+  return f * f * Fma::fma(-f, p, 0.5f);
+}
+// log(1 + f) + e ln 2
+template <class Fma = DefaultFma>
+CRESSET_INLINE float log_of_parts(float f, float e) {
+  return Fma::fma(e, kLn2High, Fma::fma(e, kLn2Low, f - log_tail<Fma>(f)));
 }
 // log(1 + f) with s = f / (2 + f) is 2 s + s^3 R(s^2) = f - s (f - s^2 R).
 CRESSET_INLINE double log_tail(double f) {
@@ -240,10 +272,10 @@ CRESSET_INLINE T log_at_edges(T x, T result) {
   return x <= T(0) ? zero : positive;
 }
 
+template <class Fma = DefaultFma>
 CRESSET_INLINE float log(float x) {
   const auto [m, e] = split(x);
-  const float f = m - 1.0f;
-  return log_at_edges(x, e * 0.693359375f + (f - (log_tail(f) - e * -2.12194440e-4f)));
+  return log_at_edges(x, log_of_parts<Fma>(m - 1.0f, e));
 }
 CRESSET_INLINE double log(double x) {
   const auto [m, e] = split(x);
@@ -262,34 +294,34 @@ CRESSET_INLINE double log_short(double x) {
   return e * 0.6931471805599453 + (f - s * (f - z * r));
 }
 
+template <class Fma = DefaultFma>
 CRESSET_INLINE float log2(float x) {
   const auto [m, e] = split(x);
   const float f = m - 1.0f;
   // log2(e) is 1 + 0.44269504: the whole part of the product costs no rounding.
-  const float tail = log_tail(f), rest = (f - tail) * 0.44269504f - tail;
+  const float tail = log_tail<Fma>(f), rest = Fma::fma(f - tail, 0.44269504f, -tail);
   return log_at_edges(x, e + (f + rest));
 }
 CRESSET_INLINE double log2(double x) { return ::log2(x); }
 
+template <class Fma = DefaultFma>
 CRESSET_INLINE float log10(float x) {
   const auto [m, e] = split(x);
-  const float f = m - 1.0f;
-  // log10(2) in two parts; log10(e) likewise, so that the product with f keeps its digits.
-  const float tail = log_tail(f);
-  const float natural = f - tail;
-  return log_at_edges(x, e * 0.301025391f + (natural * 0.434294482f + e * 4.60503907e-6f));
+  const float f = m - 1.0f, natural = f - log_tail<Fma>(f);
+  // log10(2) in two parts
+  return log_at_edges(x, Fma::fma(e, 0.301025391f, Fma::fma(e, 4.60503907e-6f, natural * 0.434294482f)));
 }
 CRESSET_INLINE double log10(double x) { return ::log10(x); }
 
+template <class Fma = DefaultFma>
 CRESSET_INLINE float log1p(float x) {
   const float u = 1.0f + x;
   const auto [m, e] = split(u);
   // f = (1 + x) 2^-e - 1, from x itself so that nothing of a small x is lost; beside a large x the 1 does not count.
   const float inverse = power_of_two(e > 100.0f ? -100.0f : -e);
-  const float small = x * inverse + (inverse - 1.0f);
+  const float small = Fma::fma(x, inverse, inverse - 1.0f);
   const float f = u > 16777216.0f ? m - 1.0f : small;
-  const float result = e * 0.693359375f + (f - (log_tail(f) - e * -2.12194440e-4f));
-  return x == 0.0f ? x : log_at_edges(u, result);
+  return x == 0.0f ? x : log_at_edges(u, log_of_parts<Fma>(f, e));
 }
 CRESSET_INLINE double log1p(double x) {
   const double u = 1.0 + x;
@@ -346,35 +378,43 @@ CRESSET_INLINE Reduced64 reduce_by_half_pi(float x) {
   return {n, (wide - n * 1.57079632673412561417) - n * 6.07710050650619224932e-11};
 }
 
-// sin and cos of |r| <= pi/4
+// sin and cos of |r| <= 0.85
+template <class Fma = DefaultFma>
 CRESSET_INLINE float sin_kernel(float r) {
   const float z = r * r;
-  return r + r * z * polynomial(z, -0.166666549f, 0.00833217354f, -0.000195166556f);
+  return Fma::fma(r * z, fused_polynomial<Fma>(z, -0.166666478f, 0.00833174866f, -0.000194621985f), r);
 }
+template <class Fma = DefaultFma>
 CRESSET_INLINE float cos_kernel(float r) {
   const float z = r * r;
-  return 1.0f - (z * 0.5f - z * z * polynomial(z, 0.0416666456f, -0.00138873099f, 2.44324174e-5f));
+  return Fma::fma(z, fused_polynomial<Fma>(z, -0.5f, 0.0416666344f, -0.00138867844f, 2.43749437e-5f), 1.0f);
 }
 
-// The sine of r moved by a number of quarter turns.
-CRESSET_INLINE float sin_of_quarters(float r, uint32_t quarters) {
-  const float s = sin_kernel(r), c = cos_kernel(r);
-  const float value = (quarters & 1u) != 0u ? c : s;
-  return from_bits(bits(value) ^ (quarters & 2u) << 30);
+// The sine of x moved by a number of quarter turns: x = n pi/2 + r, where pi/2 has three parts. The first difference is
+// exact, the others are rounded to the digits of r.
+template <class Fma = DefaultFma>
+CRESSET_INLINE float sin_of_quarters(float x, uint32_t quarters) {
+  const float shifted = Fma::fma(x, 0.636619772f, kRound32), n = shifted - kRound32;
+  const float first = Fma::fma(n, -1.57079637f, x), second = Fma::fma(n, 4.37113883e-8f, first);
+  const float r = Fma::fma(n, 1.71512451e-15f, second);
+  const float s = sin_kernel<Fma>(r), c = cos_kernel<Fma>(r);
+  const uint32_t turns = bits(shifted) + quarters;
+  const float value = (turns & 1u) != 0u ? c : s;
+  return from_bits(bits(value) ^ (turns & 2u) << 30);
 }
 
 // Without branches, for angles up to kLargestQuickAngle; nan and infinity give nan. sin, cos and tan below are for
 // every angle.
 namespace quick {
 
+template <class Fma = DefaultFma>
 CRESSET_INLINE float sin(float x) {
-  const auto [n, r] = reduce_by_half_pi(x);
-  const float result = sin_of_quarters(static_cast<float>(r), static_cast<uint32_t>(bits(n + kRound64)));
+  const float result = sin_of_quarters<Fma>(x, 0u);
   return x == 0.0f ? x : result;
 }
+template <class Fma = DefaultFma>
 CRESSET_INLINE float cos(float x) {
-  const auto [n, r] = reduce_by_half_pi(x);
-  return sin_of_quarters(static_cast<float>(r), static_cast<uint32_t>(bits(n + (kRound64 + 1.0))));
+  return sin_of_quarters<Fma>(x, 1u);
 }
 CRESSET_INLINE float tan(float x) {
   const auto [n, r] = reduce_by_half_pi(x);
@@ -407,11 +447,13 @@ CRESSET_INLINE double cos(double x) { return ::cos(x); }
 CRESSET_INLINE double tan(double x) { return ::tan(x); }
 
 // asin of 0 <= x <= 0.6
+template <class Fma = DefaultFma>
 CRESSET_INLINE float asin_kernel(float x) {
   const float z = x * x;
-  return x +
-         x * z *
-             polynomial(z, 0.166665726f, 0.0750485635f, 0.0438167652f, 0.0367162637f, -0.00119767118f, 0.0561021890f);
+  return Fma::fma(x * z,
+                  fused_polynomial<Fma>(z, 0.166665726f, 0.0750485635f, 0.0438167652f, 0.0367162637f, -0.00119767118f,
+                                        0.0561021890f),
+                  x);
 }
 // Above 0.6: asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)).
 CRESSET_INLINE float asin(float x) {
@@ -436,11 +478,13 @@ CRESSET_INLINE double asin(double x) { return ::asin(x); }
 CRESSET_INLINE double acos(double x) { return ::acos(x); }
 
 // atan of 0 <= x <= 1
+template <class Fma = DefaultFma>
 CRESSET_INLINE float atan_kernel(float x) {
   const float z = x * x;
-  return x + x * z *
-                 polynomial(z, -0.333332991f, 0.199985483f, -0.142642421f, 0.109521876f, -0.0840345471f, 0.0579576584f,
-                            -0.0311779028f, 0.0109146331f, -0.00179362722f);
+  return Fma::fma(x * z,
+                  fused_polynomial<Fma>(z, -0.333332991f, 0.199985483f, -0.142642421f, 0.109521876f, -0.0840345471f,
+                                        0.0579576584f, -0.0311779028f, 0.0109146331f, -0.00179362722f),
+                  x);
 }
 CRESSET_INLINE float atan(float x) {
   const float size = abs(x);
@@ -468,16 +512,20 @@ CRESSET_INLINE double atan2(double y, double x) { return ::atan2(y, x); }
 
 // ---- hyperbolic functions ----
 
+// h / (h + 1) with h = (exp(2 |x|) - 1) / 2; beyond 10 it is 1. With 2 |x| = n ln 2 + 2 r, h = 2^n k + (2^n - 1) / 2,
+// where k = (exp(2 r) - 1) / 2.
+template <class Fma = DefaultFma>
 CRESSET_INLINE float tanh(float x) {
-  const float size = abs(x), z = x * x;
-  const float slope = polynomial(z, -0.333332812f, 0.133314205f, -0.0537378093f, 0.0206325809f, -0.00569742051f);
-  const float near = size + size * (z * slope);
-  // 1 - 2 / (exp(2 |x|) + 1); beyond 10 it is 1. No scaling in two steps is needed here.
-  const float clamped = size > 10.0f ? 10.0f : size;
-  const auto [n, r] = reduce_by_ln2(2.0f * clamped);
-  const float e = (1.0f + (r + r * r * exp_tail(r))) * power_of_two(n);
-  const float far = 1.0f - 2.0f / (e + 1.0f);
-  return copysign(size < 0.625f ? near : far, x);
+  const float size = abs(x), clamped = size > 10.0f ? 10.0f : size;
+  const float biased = Fma::fma(clamped, 2.0f * kLog2E, kRound32 + 127.0f), n = biased - (kRound32 + 127.0f);
+  const float r = Fma::fma(n, -0.5f * kLn2Low, Fma::fma(n, -0.5f * kLn2High, clamped));
+  const float tail = fused_polynomial<Fma>(r, 2.0f * 0.499999940f, 4.0f * 0.166665211f, 8.0f * 0.0416682921f,
+                                           16.0f * 0.00836872123f, 32.0f * 0.00138187420f);
+  const float k = Fma::fma(r * r, tail, r), scale = from_bits(bits(biased) << 23);
+  const float h = Fma::fma(scale, k, Fma::fma(scale, 0.5f, -0.5f));
+  const float quotient = h / (h + 1.0f);
+  const float near = Fma::fma(-h, quotient, h);  // the same for a small h, with less of the quotient's errors
+  return copysign(h < 0.5f ? near : quotient, x);
 }
 // q = h / (1 + h) with h = expm1(2 |x|) / 2, which for small x is h - h q: a small correction has small errors.
 CRESSET_INLINE double tanh(double x) {
@@ -531,18 +579,17 @@ CRESSET_INLINE double atanh(double x) { return ::atanh(x); }
 
 // ---- error function ----
 
+// Two polynomials: one in x^2, which x is multiplied with, and one around 2.625 for larger x; from 3.9 on it is 1.
+template <class Fma = DefaultFma>
 CRESSET_INLINE float erf(float x) {
-  const float size = abs(x);
-  const float z = x * x;
-  const float near = x + x * polynomial(z, 0.128379167f, -0.376126332f, 0.112836872f, -0.0268589414f, 0.00519990630f,
-                                        -0.000813000850f, 8.31675817e-5f);
-  // 1 - exp(log(erfc(x))), where the logarithm is a polynomial; beyond 4 it is 1.
-  const float clamped = size > 4.0f ? 4.0f : size;
-  const float t = -polynomial(clamped, 0.000207013348f, 1.12762738f, 0.637265793f, 0.103856335f, -0.0221897553f,
-                              0.00303368634f, -0.000194946056f);
-  const auto [n, r] = reduce_by_ln2(t);
-  const float far = 1.0f - (1.0f + (r + r * r * exp_tail(r))) * power_of_two(n);
-  return size < 0.925f ? near : copysign(far, x);
+  const float slope = fused_polynomial<Fma>(x * x, 0.128379136f, -0.376124591f, 0.112820379f, -0.0268007461f,
+                                            0.00510497065f, -0.000739815063f, 6.14403762e-05f);
+  const float size = abs(x), near = Fma::fma(x, slope, x), t = (size > 3.9f ? 3.9f : size) - 2.625f;
+  const float far = fused_polynomial<Fma>(t, 0.999794602f, 0.00114778965f, -0.00301282457f, 0.00489287917f,
+                                          -0.00541625731f, 0.00420425553f, -0.00224193279f, 0.000711020431f,
+                                          2.85759215e-05f, -0.000184796183f, 7.80569826e-05f, 6.86025032e-06f,
+                                          -8.50332071e-06f);
+  return size < 1.25f ? near : copysign(far, x);
 }
 CRESSET_INLINE double erf(double x) { return ::erf(x); }
 CRESSET_INLINE double erfc(double x) { return ::erfc(x); }

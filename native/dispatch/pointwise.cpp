@@ -1,6 +1,4 @@
 // Pointwise operators: promotion, broadcasting and the choice of loop. Note [Blocks] is in tensor/blocks.h.
-#include <emmintrin.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -187,17 +185,6 @@ Refusal refusal_of(const PointwiseDefinition* definition) {
   return nullptr;
 }
 
-// A result this large will not be in cache when it is read next. Writing it past the cache spares reading its lines first.
-constexpr int64_t kStreamedBytes = int64_t{8} << 20;
-
-void stream(char* to, const char* from, int64_t bytes) {
-  int64_t i = 0;
-  if (reinterpret_cast<uintptr_t>(to) % 16 == 0)
-    for (; i + 64 <= bytes; i += 64)
-      for (int64_t k = 0; k < 64; k += 16) _mm_stream_si128(reinterpret_cast<__m128i*>(to + i + k), _mm_load_si128(reinterpret_cast<const __m128i*>(from + i + k)));
-  std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
-}
-
 // The common call: float tensors of one shape, all contiguous, perhaps with a number. Returns false when the call is not that.
 bool execute_plain(Call& c, const PointwiseDefinition& def, const ScalarAttribute* attributes) {
   const TensorImpl* first = nullptr;
@@ -221,10 +208,6 @@ bool execute_plain(Call& c, const PointwiseDefinition& def, const ScalarAttribut
   const Loop loop = c.op.loops->forward[static_cast<int>(Compute::f32)];
   if (!loop) return false;
   const int64_t n = first->numel;
-  if (n > kBlock && n >= 2 * kParallelGrain) {
-    for (int i = 0; i < def.input_count; ++i)
-      if (c.args[i].kind != Kind::tensor) return false;
-  }
   const Dtype out_dtype = def.promotion == Promotion::to_bool ? Dtype::b8 : Dtype::f32;
   if (c.op.inplace) {
     if (out_dtype != Dtype::f32) return false;
@@ -259,35 +242,21 @@ bool execute_plain(Call& c, const PointwiseDefinition& def, const ScalarAttribut
     return true;
   }
   const int64_t out_size = size_of(out_dtype);
-  if (used == 0) {
-    LongWork work(n);
-    const bool streams = n * out_size >= kStreamedBytes && !c.op.inplace;
-    parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
-      char* q[1 + kMaxPointwiseInputs];
-      if (streams) {
-        alignas(64) char block[kBlock * 4];
-        for (int64_t at = begin; at < end; at += kBlock) {
-          const int64_t m = std::min(kBlock, end - at);
-          q[0] = block;
-          for (int i = 1; i <= def.input_count; ++i) q[i] = p[i] + at * 4;
-          loop(q, attributes, m);
-          stream(p[0] + at * out_size, block, m * out_size);
-        }
-        _mm_sfence();
-        return;
-      }
-      q[0] = p[0] + begin * out_size;
-      for (int i = 1; i <= def.input_count; ++i) q[i] = p[i] + begin * 4;
-      loop(q, attributes, end - begin);
-    });
-    return true;
-  }
-  for (int64_t at = 0; at < n; at += kBlock) {
+  LongWork work(n);
+  const bool streams = n * out_size >= kStreamedBytes && !c.op.inplace;
+  parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
     char* q[1 + kMaxPointwiseInputs];
-    q[0] = p[0] + at * out_size;
-    for (int i = 0; i < def.input_count; ++i) q[1 + i] = p[1 + i] + (c.args[i].kind == Kind::tensor ? at * 4 : 0);
-    loop(q, attributes, std::min(kBlock, n - at));
-  }
+    alignas(64) char buffer[kBlock * 4];
+    const int64_t block = streams || used > 0 ? kBlock : end - begin;
+    for (int64_t at = begin; at < end; at += block) {
+      const int64_t m = std::min(block, end - at);
+      q[0] = streams ? buffer : p[0] + at * out_size;
+      for (int i = 0; i < def.input_count; ++i) q[1 + i] = p[1 + i] + (c.args[i].kind == Kind::tensor ? at * 4 : 0);
+      loop(q, attributes, m);
+      if (streams) stream(p[0] + at * out_size, buffer, m * out_size);
+    }
+    if (streams) end_stream();
+  });
   return true;
 }
 
@@ -384,7 +353,7 @@ void execute_pointwise(Call& c) {
   operands[0] = {target->data(), target.dtype(), loop_output(def.promotion, compute), target.strides()};
   {
     LongWork work(out.numel());
-    run_blocks(sizes, operands, 1 + def.input_count, run_loop, &context);
+    run_blocks(sizes, operands, 1 + def.input_count, run_loop, &context, true);
   }
   check(!divides_by_zero, who, ": ZeroDivisionError: an element of the divisor is zero");
   if (target.get() != out.get()) copy_into(out, target);
@@ -428,7 +397,7 @@ Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std
   operands[0] = {out->data(), common, loop_dtype, out.strides()};
   LoopContext context{loop, attributes};
   LongWork work(out.numel());
-  run_blocks(sizes, operands, count, run_loop, &context);
+  run_blocks(sizes, operands, count, run_loop, &context, true);
   return out;
 }
 

@@ -18,21 +18,35 @@ const char* instruction_set() {
   return level;
 }
 
-// x ** 2 is x * x; but bool counts as a whole number, and a whole number ** 2.0 is a fraction.
-static const Operator* squared(const Call& c) {
+// x ** 2 is x * x, and x ** 3, x ** 0.5 and a few more have operators of their own too; but bool counts as a whole
+// number, and a whole number to a power that is written as a float is a fraction.
+static const Operator* simple_power(const Call& c) {
   const Value &base = c.args[0], &exponent = c.args[1];
-  if (base.kind != Kind::tensor || exponent.kind != Kind::scalar || exponent.scalar_.real != 2 || exponent.scalar_.kind == Scalar::Kind::complex) return nullptr;
+  if (base.kind != Kind::tensor || exponent.kind != Kind::scalar || exponent.scalar_.kind == Scalar::Kind::complex) return nullptr;
   const Dtype d = base.tensor_->dtype;
   if (!is_differentiable(d) && (d == Dtype::b8 || !exponent.scalar_.is_integral())) return nullptr;
-  static const Operator *square = Registry::instance().find("square"), *in_place = Registry::instance().find("square_");
-  return c.op.inplace ? in_place : square;
+  struct Power {
+    double exponent;
+    bool only_real;
+    const Operator *plain, *in_place;
+  };
+  static const auto power = [](double value, bool only_real, const std::string& name) -> Power {
+    return {value, only_real, Registry::instance().find(name), Registry::instance().find(name + "_")};
+  };
+  static const Power powers[] = {power(2, false, "square"), power(3, true, "cube"), power(0.5, true, "sqrt"),
+                                 power(-0.5, true, "rsqrt"), power(-1, true, "reciprocal")};
+  for (const Power& p : powers) {
+    if (p.exponent != exponent.scalar_.real || (p.only_real && !is_floating(d))) continue;
+    return c.op.inplace ? p.in_place : p.plain;
+  }
+  return nullptr;
 }
 
 void register_pointwise(Registry& r) {
   const std::string_view level = instruction_set();
   const PointwiseLoops* loops = level == "avx512" ? kPointwiseLoops_avx512 : level == "avx2" ? kPointwiseLoops_avx2 : kPointwiseLoops_baseline;
   for (int i = 0; i < kPointwiseCount; ++i) r.add_pointwise(kPointwiseDefinitions[i], loops[i]);
-  r.find("pow")->instead = r.find("pow_")->instead = squared;
+  r.find("pow")->instead = r.find("pow_")->instead = simple_power;
 }
 
 void register_operators() {

@@ -23,10 +23,10 @@ struct SoftmaxRows {
       double sum = 0;
       if (n < kFoldLanes) {  // too short for lanes: two plain loops
 #pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) y[i] = math::exp(x[i] - largest);
+        for (int64_t i = 0; i < n; ++i) y[i] = math::exp<Fma>(x[i] - largest);
         for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(y[i]);
       } else {
-        sum = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return y[i] = math::exp(x[i] - largest); });
+        sum = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return y[i] = math::exp<Fma>(x[i] - largest); });
       }
       if constexpr (kLog) {
         const T log_sum = static_cast<T>(math::log(sum));
@@ -51,7 +51,7 @@ struct SoftmaxColumns {
       const T* __restrict from = x + r * step;
       T* __restrict to = y + r * step;
       for (int64_t c = 0; c < count; ++c) {
-        const T e = math::exp(from[c] - largest[c]);
+        const T e = math::exp<Fma>(from[c] - largest[c]);
         sums[c] += e;
         if constexpr (!kLog) to[c] = e;
       }
@@ -75,7 +75,7 @@ struct GradientRows {
       if constexpr (kLog) {
         const T sum = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i]; }));
 #pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) out[i] = g[i] - math::exp(y[i]) * sum;
+        for (int64_t i = 0; i < n; ++i) out[i] = g[i] - math::exp<Fma>(y[i]) * sum;
       } else {
         const T sum = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * y[i]; }));
 #pragma GCC ivdep
@@ -96,7 +96,7 @@ struct GradientColumns {
     for (int64_t r = 0; r < n; ++r) {
       const T* __restrict a = g + r * step, * __restrict b = y + r * step;
       T* __restrict to = out + r * step;
-      for (int64_t c = 0; c < count; ++c) to[c] = kLog ? a[c] - math::exp(b[c]) * sums[c] : (a[c] - sums[c]) * b[c];
+      for (int64_t c = 0; c < count; ++c) to[c] = kLog ? a[c] - math::exp<Fma>(b[c]) * sums[c] : (a[c] - sums[c]) * b[c];
     }
   }
 };

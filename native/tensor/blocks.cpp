@@ -1,6 +1,9 @@
 #include "tensor/blocks.h"
 
 #include <cstring>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "base/parallel.h"
 #include "tensor/convert.h"
@@ -47,6 +50,17 @@ void copy_run(T* __restrict to, int64_t to_step, const T* __restrict from, int64
     for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
   }
 }
+
+// n copies of one element.
+void fill_run(char* to, const char* element, int64_t n, int64_t width) {
+  visit_width(width, [&]<class T>() {
+    T v;
+    std::memcpy(&v, element, sizeof(T));
+    std::fill(reinterpret_cast<T*>(to), reinterpret_cast<T*>(to) + n, v);
+  });
+}
+
+constexpr int64_t kShortestRow = 256;  // elements; shorter rows are gathered into blocks
 
 bool is_linear(DimsView sizes, DimsView strides) { return is_contiguous(sizes, strides); }
 
@@ -111,7 +125,23 @@ int64_t coalesce(Dims& sizes, Dims* const* strides, int count) {
   return kept;
 }
 
-void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, const void* context, int64_t grain) {
+void stream(char* to, const char* from, int64_t bytes) {
+  int64_t i = 0;
+#ifdef __SSE2__
+  if (reinterpret_cast<uintptr_t>(to) % 16 == 0)
+    for (; i + 64 <= bytes; i += 64)
+      for (int64_t k = 0; k < 64; k += 16)
+        _mm_stream_si128(reinterpret_cast<__m128i*>(to + i + k), _mm_load_si128(reinterpret_cast<const __m128i*>(from + i + k)));
+#endif
+  std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
+}
+void end_stream() {
+#ifdef __SSE2__
+  _mm_sfence();
+#endif
+}
+
+void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, const void* context, bool streams) {
   int64_t n = 1;
   for (int64_t s : shape) n *= s;
   if (n == 0) return;
@@ -130,9 +160,21 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
     all_direct &= how[k] == How::direct;
   }
 
-  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+  // Rows that are long enough are visited one by one where they lie, if the loop can read and write them there: then a
+  // broadcast vector and the rows of a slice need no buffer.
+  bool by_rows = !all_direct && sizes.size() > 1 && sizes.back() >= kShortestRow;
+  for (int k = 0; by_rows && k < count; ++k) {
+    const Operand& o = operands[k];
+    by_rows = how[k] == How::constant || (o.dtype == o.loop_dtype && (o.strides.back() == 1 || (k > 0 && o.strides.back() == 0)));
+  }
+
+  const int64_t out_width = size_of(operands[0].dtype);
+  streams = streams && how[0] == How::direct && n * out_width >= kStreamedBytes;
+  for (int k = 1; k < count; ++k) streams = streams && operands[k].data != operands[0].data;
+
+  parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
     char* pointers[kMaxOperands];
-    if (all_direct) {
+    if (all_direct && !streams) {
       for (int k = 0; k < count; ++k) pointers[k] = operands[k].data + begin * size_of(operands[k].dtype);
       return loop(pointers, context, end - begin);
     }
@@ -148,13 +190,36 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
       const Operand& o = operands[k];
       char one[16];
       converter(o.dtype, o.loop_dtype)(o.data, one, 1);
-      const int64_t m = std::min(block, end - begin);
-      visit_width(size_of(o.loop_dtype), [&]<class T>() {
-        T v;
-        std::memcpy(&v, one, sizeof(T));
-        std::fill(reinterpret_cast<T*>(buffers[k]), reinterpret_cast<T*>(buffers[k]) + m, v);
-      });
+      fill_run(buffers[k], one, std::min(block, end - begin), size_of(o.loop_dtype));
       pointers[k] = buffers[k];
+    }
+    if (by_rows) {
+      const int64_t inner = sizes.back();
+      for (int64_t at = begin; at < end;) {
+        const int64_t column = at % inner, row_end = std::min(end, at - column + inner);
+        for (int k = 0; k < count; ++k) {
+          if (how[k] == How::constant) continue;
+          const Operand& o = operands[k];
+          int64_t offset = 0, row = at / inner;
+          for (int64_t d = sizes.size() - 2; d >= 0; --d) {
+            offset += row % sizes[d] * o.strides[d];
+            row /= sizes[d];
+          }
+          char* start = o.data + (offset + column * o.strides.back()) * size_of(o.dtype);
+          pointers[k] = o.strides.back() == 1 ? start : buffers[k];
+          if (o.strides.back() == 0) fill_run(buffers[k], start, std::min(block, row_end - at), size_of(o.dtype));
+        }
+        for (int64_t m; at < row_end; at += m) {
+          m = std::min(block, row_end - at);
+          if (streams) pointers[0] = buffers[0];
+          loop(pointers, context, m);
+          if (streams) stream(operands[0].data + at * out_width, buffers[0], m * out_width);
+          for (int k = 0; k < count; ++k)
+            if (how[k] != How::constant && operands[k].strides.back() == 1) pointers[k] += m * size_of(operands[k].dtype);
+        }
+      }
+      if (streams) end_stream();
+      return;
     }
     for (int64_t at = begin; at < end; at += block) {
       const int64_t m = std::min(block, end - at);
@@ -175,7 +240,9 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
           }
         }
       }
+      if (streams) pointers[0] = buffers[0];
       loop(pointers, context, m);
+      if (streams) stream(operands[0].data + at * out_width, buffers[0], m * out_width);
       if (how[0] == How::gathered) {
         const Operand& o = operands[0];
         if (is_linear(sizes, o.strides)) {
@@ -188,6 +255,7 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
         }
       }
     }
+    if (streams) end_stream();
   });
 }
 

@@ -19,7 +19,14 @@ struct Operand {
 // Runs loop(pointers, n) so that together the calls cover all elements of `sizes`; operand 0 is written, the others are read.
 // Template-free inside: the loop is a function pointer with one context argument.
 using BlockLoop = void (*)(char* const* pointers, const void* context, int64_t n);
-void run_blocks(DimsView sizes, Operand* operands, int count, BlockLoop loop, const void* context, int64_t grain = 32768);
+// With `streams`, a large result that lies contiguous is written past the cache.
+void run_blocks(DimsView sizes, Operand* operands, int count, BlockLoop loop, const void* context, bool streams = false);
+
+// A result this large will not be in cache when it is read next. Writing it past the cache spares reading its lines first.
+inline constexpr int64_t kStreamedBytes = int64_t{8} << 20;
+// Copies without leaving `to` in the cache; `from` is aligned to 64 bytes. Call end_stream() when all is written.
+void stream(char* to, const char* from, int64_t bytes);
+void end_stream();
 
 // Elements [begin, begin + n) of a strided operand, in row-major order of `sizes`, to or from contiguous memory.
 void gather(char* to, const char* from, DimsView sizes, DimsView strides, int64_t begin, int64_t n, int64_t width);

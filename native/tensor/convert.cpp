@@ -3,8 +3,27 @@
 #include <array>
 #include <cstring>
 
+#include "base/instruction_set.h"
+
 namespace cresset {
 namespace {
+
+template <class From, class To>
+struct ConvertLoop {
+  template <class Fma>
+  CRESSET_INLINE void run(const From* a, To* b, int64_t n) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) b[i] = convert_element<To>(a[i]);
+  }
+};
+
+// The conversions that programs spend time in: those between float and the types of inputs and of mixed precision.
+template <class Other>
+constexpr bool is_common = std::is_same_v<Other, Half> || std::is_same_v<Other, BFloat16> || std::is_same_v<Other, double> ||
+                           std::is_same_v<Other, int64_t> || std::is_same_v<Other, int32_t> || std::is_same_v<Other, uint8_t> ||
+                           std::is_same_v<Other, bool>;
+template <class From, class To>
+constexpr bool is_hot = (std::is_same_v<From, float> && is_common<To>) || (std::is_same_v<To, float> && is_common<From>);
 
 template <class From, class To>
 void convert_loop(const char* from, char* to, int64_t n) {
@@ -12,9 +31,10 @@ void convert_loop(const char* from, char* to, int64_t n) {
   To* b = reinterpret_cast<To*>(to);
   if constexpr (std::is_same_v<From, To>) {
     std::memcpy(to, from, static_cast<size_t>(n) * sizeof(To));
+  } else if constexpr (is_hot<From, To>) {
+    run_vectorised<ConvertLoop<From, To>>(a, b, n);
   } else {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) b[i] = convert_element<To>(a[i]);
+    ConvertLoop<From, To>::template run<HardwareFma>(a, b, n);
   }
 }
 

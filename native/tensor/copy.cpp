@@ -70,6 +70,12 @@ void copy_into(const Tensor& to, const Tensor& from) {
   if (to.dtype() == from.dtype() && sizes.size() == 2 && a[1] == 1 && b[0] == 1 && b[1] != 0 && sizes[0] > 4 && sizes[1] > 4) {
     return visit_width(size_of(to.dtype()), [&]<class T>() { transpose(to.data<T>(), a[0], from.data<T>(), b[1], sizes[0], sizes[1]); });
   }
+  if (to.dtype() != from.dtype() && is_contiguous(sizes, a) && is_contiguous(sizes, b)) {
+    const Convert convert_run = converter(from.dtype(), to.dtype());
+    return parallel_for(to.numel(), kParallelGrain, [&](int64_t begin, int64_t end) {
+      convert_run(from.bytes() + begin * size_of(from.dtype()), to.bytes() + begin * size_of(to.dtype()), end - begin);
+    });
+  }
   const size_t width = static_cast<size_t>(size_of(from.dtype()));
   run_blocks(sizes, operands, 2, copy_loop, &width);
 }

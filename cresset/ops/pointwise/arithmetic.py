@@ -157,6 +157,17 @@ def _(x):
     return 2 * x
 
 
+@pointwise(types="real", node="PowBackward0", method=False, inplace=True, examples=[(3.0, 27.0), (-2, -8)])
+def cube(x: Number):
+    """x * x * x: what `x ** 3` is computed by."""
+    return x * x * x
+
+
+@cube.derivative
+def _(x):
+    return 3 * (x * x)
+
+
 @pointwise(types="number", result="real", examples=[(-2.0, 2.0), (3 + 4j, 5.0), (-3, 3)])
 def abs(x):
     """The distance of x from zero."""
