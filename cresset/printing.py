@@ -105,7 +105,7 @@ def tensor_repr(tensor, *, tensor_contents=None):
     import cresset
 
     parameter = _parameter_class()
-    is_plain = type(tensor) in (cresset.Tensor, parameter)
+    is_plain = type(tensor) in (cresset.Tensor, parameter) or _is_sparse(tensor)
     prefix = "tensor(" if is_plain else f"{type(tensor).__name__}("
     if tensor_contents is None:
         tensor_contents = _contents(tensor, indent=len(prefix))

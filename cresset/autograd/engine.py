@@ -35,7 +35,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         grad_tensors = grad_variables
     roots = as_list(tensors)
     if inputs is not None:
-        inputs = as_list(list(inputs.values()) if isinstance(inputs, dict) else inputs)
+        inputs = [recorded(t) for t in as_list(list(inputs.values()) if isinstance(inputs, dict) else inputs)]
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
         for t in inputs:
@@ -94,6 +94,7 @@ def grad(
     inputs, outputs = tuple(as_list(inputs)), as_list(outputs)
     if not inputs:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    wholes, inputs = inputs, tuple(recorded(t) for t in inputs)
     given = listed(grad_outputs, len(outputs))
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
@@ -113,7 +114,15 @@ def grad(
             cresset.zeros_like(t, requires_grad=create_graph) if g is None else g
             for g, t in zip(found, inputs, strict=True)
         )
+    found = tuple(
+        g if g is None or recorded(whole) is whole else whole._with(g) for whole, g in zip(wholes, found, strict=True)
+    )
     return found if names is None else dict(zip(names, found, strict=True))
+
+
+def recorded(tensor):
+    """The tensor that the graph knows: of one that is made of others (sparse, nested), its values."""
+    return tensor._recorded if hasattr(type(tensor), "_recorded") else tensor
 
 
 def one_by_one(outputs, inputs, given, keep, create_graph):
@@ -147,6 +156,7 @@ def listed(grads, count):
 
 def start(roots, grads):
     """The roots and their gradients, checked against each other; a missing one becomes 1."""
+    roots, grads = [recorded(root) for root in roots], [recorded(g) for g in grads]
     return tuple(roots), tuple(
         first_grad(place, root, g) for place, (root, g) in enumerate(zip(roots, grads, strict=True))
     )

@@ -8,7 +8,7 @@ from . import registry
 TOPICS = (
     "formulas", "viewing", "conversion", "arithmetic_forms", "creation", "random", "reducing", "scanning", "normalizing", "indexing", "scattering", "sorting", "products", "attention", "convolving", "pooling",
     "rearranging", "joining", "diagonals", "copies", "contractions", "statistics", "differences", "histograms", "distances", "comparing", "ordering", "windows",
-    "spectrograms", "matrices", "foreach",
+    "spectrograms", "matrices", "foreach", "sparse_products", "layouts",
 )  # fmt: skip
 
 for _topic in TOPICS:

@@ -103,7 +103,7 @@ embedding = operator("embedding", """The rows of `weight` that `indices` name.
     Args:
         padding_idx: a row that gets no gradient; -1: none.
         scale_grad_by_freq: divide each row's gradient by the number of times it was taken.
-        sparse: kept for compatibility; gradients are dense.
+        sparse: the gradient of `weight` is a sparse tensor, with a row for each index that was taken.
 
     >>> cresset.embedding(cresset.tensor([[1.0, 2.0], [3.0, 4.0]]), cresset.tensor([1, 0]))
     tensor([[3., 4.],
@@ -112,8 +112,26 @@ embedding = operator("embedding", """The rows of `weight` that `indices` name.
 
 
 @embedding.derivative
-def _(grad, weight_info, indices, padding_idx, scale_grad_by_freq):
-    yield lambda: embedding_backward(grad, indices, weight_info.shape[0], padding_idx, scale_grad_by_freq)
+def _(grad, weight_info, indices, padding_idx, scale_grad_by_freq, sparse):
+    def of_weight():
+        if sparse and scale_grad_by_freq:
+            raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+        if sparse:
+            return sparse_rows(grad, indices, weight_info.shape, padding_idx)
+        return embedding_backward(grad, indices, weight_info.shape[0], padding_idx, scale_grad_by_freq)
+
+    yield of_weight
+
+
+def sparse_rows(grad, indices, size, padding_idx):
+    """The gradient of embedding's weight as a sparse tensor: a row for each index, which may repeat."""
+    from ..sparse.coo import coo
+
+    index, rows = indices.reshape(1, -1).long(), grad.reshape(-1, size[1])
+    if padding_idx >= 0:
+        kept = index[0] != padding_idx
+        index, rows = index[:, kept], rows[kept]
+    return coo(index, rows, size)
 
 
 embedding_backward = operator("embedding_dense_backward", """The rows of `grad_output`, summed by index.""")

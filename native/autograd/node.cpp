@@ -117,6 +117,8 @@ void OperatorNode::backward(Grads& grads, Grads& out) {
   check(!released, "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
         "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward "
         "through the graph a second time or if you need to access saved tensors after calling backward.");
+  for (Tensor& grad : grads)  // derivatives are written for elements
+    if (grad.defined() && is_interpreted(grad)) grad = python_steps.interpret("to_dense", grad, {});
   if (!op.pointwise || modes.grad_enabled) return python_steps.derivative(*this, grads, out);
   const PointwiseDefinition& def = *op.pointwise;
   for (int i = 0; i < def.input_count; ++i) {
@@ -149,7 +151,11 @@ void AccumulateGrad::backward(Grads& grads, Grads&) {
   Tensor grad = grads[0];
   for (auto& hook : std::vector(state.leaf_hooks))
     if (Tensor changed = hook->call(grad); changed.defined()) grad = changed;
-  if (!state.grad.defined()) {
+  if (is_interpreted(grad) || (state.grad.defined() && is_interpreted(state.grad))) {
+    // A sparse gradient is kept as it is; it is added to a dense one in place, as a dense one would be.
+    const bool in_place = state.grad.defined() && !modes.grad_enabled && !is_interpreted(state.grad);
+    state.grad = state.grad.defined() ? python_steps.interpret(in_place ? "add_" : "add", state.grad, grad) : grad;
+  } else if (!state.grad.defined()) {
     if (modes.grad_enabled) {
       static const Operator& clone_op = *Registry::instance().find("clone");
       state.grad = call_operator(clone_op, grad);

@@ -204,8 +204,11 @@ struct PythonSteps {
   void (*release_object)(void*);
   void (*note_anomaly)(Node&);                                   // keeps the traceback of the call
   void (*explain_anomaly)(Node&);                                // adds it to the exception in flight
+  bool (*interpreted)(const Tensor&);                            // has it no elements of its own, but a Python class that interprets calls?
+  Tensor (*interpret)(const char* method, const Tensor& self, const Tensor& other);  // self.method(other); `other` may be undefined
 };
 extern PythonSteps python_steps;
+inline bool is_interpreted(const Tensor& t) { return t->wrapper && python_steps.interpreted(t); }
 extern thread_local bool packs_saved_tensors;
 
 }  // namespace cresset

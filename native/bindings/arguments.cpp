@@ -39,6 +39,13 @@ bool fits_varargs(PyObject* o, int64_t* value = nullptr) {
   return true;
 }
 
+// Subclasses see the calls while that is on; those that have no elements of their own see them always.
+void note_override(PyObject* tensor, Arena& arena) {
+  if (is_plain_tensor(tensor)) return;
+  if (is_interpreted(tensor)) arena.override_seen = arena.interpreted_seen = true;
+  else if (torch_function_enabled && wants_torch_function(tensor)) arena.override_seen = true;
+}
+
 // One argument. False: of the wrong type.
 bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
   if (o == Py_None && (p.optional || (p.has_default && p.default_value.is_none()))) {
@@ -49,7 +56,7 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
     case ArgType::tensor_or_scalar:
     case ArgType::tensor:
       if (is_tensor(o)) {
-        if (!is_plain_tensor(o) && torch_function_enabled && wants_torch_function(o)) arena.override_seen = true;
+        note_override(o, arena);
         check(impl_of(o), "this tensor object was never initialised");
         v.kind = Kind::tensor;
         v.tensor_ = impl_of(o);
@@ -137,7 +144,7 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
           }
           return false;
         }
-        if (!is_plain_tensor(item) && torch_function_enabled && wants_torch_function(item)) arena.override_seen = true;
+        note_override(item, arena);
         tensors.push_back(unwrap(item));
       }
       ++arena.used_tensors;
@@ -148,6 +155,8 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
     }
     case ArgType::dtype:
       if (Py_TYPE(o) == dtype_type) {
+        const char* quantised = reinterpret_cast<PyDtype*>(o)->quantised;
+        check_implemented(!quantised, "torch.", quantised ? quantised : "", ": only a quantised tensor has this dtype; quantize_per_tensor and quantize_per_channel make one");
         v = Value(reinterpret_cast<PyDtype*>(o)->value);
         return true;
       }

@@ -13,7 +13,8 @@ struct Arena {
   std::vector<double> reals;
   SmallVector<Tensor, 2> made;  // 0-d tensors made from numbers
   int used_integers = 0, used_tensors = 0;
-  bool override_seen = false;   // an argument wants __torch_function__
+  bool override_seen = false;     // an argument wants __torch_function__
+  bool interpreted_seen = false;  // and has no elements of its own
 };
 
 struct Arguments {

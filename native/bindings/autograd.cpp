@@ -457,6 +457,15 @@ PyMethodDef functions[] = {
     {"detach_raw", detach_py, METH_O, nullptr},
     {}};
 
+bool interpreted(const Tensor& t) { return is_interpreted(static_cast<PyObject*>(t->wrapper)); }
+
+Tensor interpret(const char* method, const Tensor& self, const Tensor& other) {
+  Ref object(wrap(self)), name(require(PyUnicode_FromString(method))), argument(other.defined() ? wrap(other) : nullptr);
+  Ref result(require(PyObject_CallMethodObjArgs(object.get(), name.get(), argument.get(), nullptr)));
+  check_type(is_tensor(result.get()), method, ": expected a Tensor, got ", Py_TYPE(result.get())->tp_name);
+  return unwrap(result.get());
+}
+
 }  // namespace
 
 void add_autograd(PyObject* module) {
@@ -468,6 +477,8 @@ void add_autograd(PyObject* module) {
   python_steps.release_object = release_object;
   python_steps.note_anomaly = note_anomaly;
   python_steps.explain_anomaly = explain_anomaly;
+  python_steps.interpreted = interpreted;
+  python_steps.interpret = interpret;
   release_code = release_code_object;
   PyModule_AddFunctions(module, functions);
 }

@@ -161,7 +161,7 @@ PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size_t flag
       Arena arena;
       const bool last = k + 1 == o->overloads->size();
       if (!bind(*overload.op, a, c, arena, last ? &why : nullptr)) continue;
-      if (arena.override_seen && torch_function_enabled)
+      if (arena.override_seen && (torch_function_enabled || arena.interpreted_seen))
         if (PyObject* result = ask_torch_function(self, a)) return result;
       call(c);
       if (overload.requires_grad_at >= 0 && c.boolean(overload.requires_grad_at))
@@ -353,6 +353,10 @@ PyObject* set_parameter_type(PyObject*, PyObject* type) {
   parameter_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
   Py_RETURN_NONE;
 }
+PyObject* set_interpreted_type(PyObject*, PyObject* type) {
+  interpreted_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
+  Py_RETURN_NONE;
+}
 PyObject* make_subclass(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *type, *data;
@@ -374,6 +378,7 @@ PyMethodDef functions[] = {{"operators", get_operators, METH_NOARGS, "All operat
                            {"function_mode_depth", function_mode_depth, METH_NOARGS, "How many function modes are active."},
                            {"set_torch_function_enabled", set_torch_function_enabled, METH_O, "Returns what it was."},
                            {"set_parameter_type", set_parameter_type, METH_O, nullptr},
+                           {"set_interpreted_type", set_interpreted_type, METH_O, nullptr},
                            {"make_subclass", make_subclass, METH_VARARGS, "A tensor of a subclass that shares memory with another."},
                            {}};
 

@@ -12,6 +12,7 @@ Tensor tensor_from_data(PyObject* data, int dtype, Device device);  // data.cpp;
 
 PyTypeObject* tensor_type = nullptr;
 PyTypeObject* parameter_type = nullptr;
+PyTypeObject* interpreted_type = nullptr;
 
 namespace {
 
@@ -513,6 +514,7 @@ PyObject* wrap(const Tensor& t) {
       impl->owns_wrapper = false;
       impl->retain();
       object_of(o)->owns = true;
+      forget_finalized(o);  // Python finalises an object of a subclass once, and must ask again when it is dropped again
       return o;
     }
     return Py_NewRef(o);

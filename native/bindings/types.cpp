@@ -10,10 +10,14 @@ PyTypeObject *dtype_type, *device_type, *layout_type, *memory_format_type, *size
 namespace {
 
 PyObject* dtypes[kDtypes];
-PyObject* layouts[4];
+constexpr int kLayouts = 8;
+PyObject* layouts[kLayouts];
 PyObject* memory_formats[4];
 
-const char* const kLayoutNames[] = {"strided", "sparse_coo", "sparse_csr", "jagged"};
+// Native code knows strided memory only; the others are names that the classes of cresset.sparse and cresset.nested go by.
+const char* const kLayoutNames[kLayouts] = {"strided", "sparse_coo", "sparse_csr", "jagged", "sparse_csc", "sparse_bsr", "sparse_bsc", "_mkldnn"};
+// Integers with a scale: names that the class of cresset.quantized goes by, with the dtype that holds the integers.
+constexpr std::pair<const char*, Dtype> kQuantisedDtypes[] = {{"qint8", Dtype::i8}, {"quint8", Dtype::u8}, {"qint32", Dtype::i32}, {"quint4x2", Dtype::u8}, {"quint2x4", Dtype::u8}};
 const char* const kMemoryFormatNames[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
 
 PyTypeObject* make_type(PyType_Spec& spec, PyObject* base = nullptr) {
@@ -40,7 +44,10 @@ PyObject* reduce_by_name(PyObject* self, PyObject*) {
 
 // ---------------------------------------------------------------- dtype
 Dtype dtype_value(PyObject* o) { return reinterpret_cast<PyDtype*>(o)->value; }
-PyObject* dtype_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", name_of(dtype_value(self))); }
+PyObject* dtype_repr(PyObject* self) {
+  const char* quantised = reinterpret_cast<PyDtype*>(self)->quantised;
+  return PyUnicode_FromFormat("torch.%s", quantised ? quantised : name_of(dtype_value(self)));
+}
 PyObject* dtype_is_floating(PyObject* self, void*) { return PyBool_FromLong(is_floating(dtype_value(self))); }
 PyObject* dtype_is_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(dtype_value(self))); }
 PyObject* dtype_is_signed(PyObject* self, void*) { return PyBool_FromLong(facts(dtype_value(self)).is_signed); }
@@ -372,6 +379,12 @@ void add_types(PyObject* module) {
     PyModule_AddObjectRef(module, kDtypeFacts[d].name, dtypes[d]);
     if (kDtypeFacts[d].alias) PyModule_AddObjectRef(module, kDtypeFacts[d].alias, dtypes[d]);
   }
+  for (auto& [name, held] : kQuantisedDtypes) {
+    auto* o = new_object<PyDtype>(dtype_type);
+    o->value = held;
+    o->quantised = name;
+    PyModule_AddObject(module, name, reinterpret_cast<PyObject*>(o));
+  }
   PyType_Slot device_slots[] = {{Py_tp_new, reinterpret_cast<void*>(device_new)}, {Py_tp_repr, reinterpret_cast<void*>(device_repr)}, {Py_tp_str, reinterpret_cast<void*>(device_str)},
                                 {Py_tp_richcompare, reinterpret_cast<void*>(device_compare)}, {Py_tp_hash, reinterpret_cast<void*>(device_hash)}, {Py_tp_getset, device_getset},
                                 {Py_tp_methods, device_methods}, {Py_tp_dealloc, reinterpret_cast<void*>(free_object)},
@@ -384,11 +397,13 @@ void add_types(PyObject* module) {
   PyType_Slot format_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(memory_format_repr)}, {Py_tp_methods, named_methods}, {Py_tp_dealloc, reinterpret_cast<void*>(free_object)}, {0, nullptr}};
   PyType_Spec format_spec{"torch.memory_format", sizeof(PyMemoryFormat), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, format_slots};
   memory_format_type = make_type(format_spec);
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < kLayouts; ++i) {
     auto* l = new_object<PyLayout>(layout_type);
     l->value = static_cast<LayoutKind>(i);
     layouts[i] = reinterpret_cast<PyObject*>(l);
     PyModule_AddObjectRef(module, kLayoutNames[i], layouts[i]);
+  }
+  for (int i = 0; i < 4; ++i) {
     auto* f = new_object<PyMemoryFormat>(memory_format_type);
     f->value = static_cast<MemoryFormat>(i);
     memory_formats[i] = reinterpret_cast<PyObject*>(f);

@@ -72,6 +72,8 @@ void register_operators() {
   register_convolution(r);
   register_pooling(r);
   register_fourier(r);
+  register_sparse(r);
+  register_quantised(r);
 }
 
 }  // namespace cresset

@@ -24,6 +24,8 @@ void register_matmul(Registry& r);
 void register_attention(Registry& r);
 void register_convolution(Registry& r);
 void register_fourier(Registry& r);
+void register_sparse(Registry& r);
+void register_quantised(Registry& r);
 void register_pooling(Registry& r);
 
 // All of them. Called once, when the module loads.

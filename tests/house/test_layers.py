@@ -21,7 +21,7 @@ PYTHON = [
     [
         "ops", "autograd", "linalg", "fft", "special", "func", "functional", "random", "cuda", "cpu", "backends",
         "accelerator", "profiler", "library", "overrides", "return_types", "storage", "sparse", "nested", "masked",
-        "signal", "futures", "tensor", "making",
+        "signal", "futures", "tensor", "making", "interpreted", "quantized",
     ],
     ["nn", "amp"],
     ["optim", "data", "serialization", "distributions", "testing", "utils", "multiprocessing", "hub"],

@@ -1,0 +1,266 @@
+"""Elementwise rules of sparse tensors. A function that leaves zero at zero is one of the values; others would make the tensor dense."""
+
+import cresset
+from cresset import _native
+
+from ..interpreted import InterpretedTensor
+from .compressed import CompressedTensor
+from .converting import to_coo, to_layout
+from .coo import CooTensor, coo, flattened
+from .tensor import SparseTensor, rule, rules
+
+_operators = _native.operators()
+
+KEEP_ZERO = (
+    "abs", "sgn", "sign", "sin", "sinh", "asin", "asinh", "tan", "tanh", "atan", "atanh", "sqrt", "square", "ceil", "floor", "round", "trunc",
+    "frac", "expm1", "log1p", "erf", "erfinv", "deg2rad", "rad2deg", "relu", "isnan", "isinf", "isposinf", "isneginf", "signbit", "nan_to_num",
+    "angle", "conj_physical", "leaky_relu", "silu", "gelu", "bitwise_not",
+)  # fmt: skip
+LINEAR = ("neg", "clone", "conj", "real", "imag", "contiguous", "detach", "resolve_conj", "resolve_neg", "alias")
+
+
+def _on_values(name, coalesce):
+    function = _operators[name]
+
+    def apply(input, *args, **kwargs):
+        if coalesce and isinstance(input, CooTensor):
+            input = input.coalesce()
+        return input._with(function(input._recorded, *args, **kwargs))
+
+    return apply
+
+
+for _name in KEEP_ZERO:
+    if _name in _operators and _name != "bitwise_not":
+        rules[_name] = _on_values(_name, True)
+for _name in LINEAR:
+    if _name in _operators:
+        rules[_name] = _on_values(_name, False)
+
+
+@rule("clone")
+def clone(input, *, memory_format=None):
+    """A copy of the indices and of the values."""
+    return input._with(input._recorded.clone(), copy_indices=True)
+
+
+# ---- conversion of dtype and device
+
+
+@rule("to", "to_dtype")
+def to(input, *args, dtype=None, device=None, **kwargs):
+    """The values converted; the indices go to the device."""
+    if not isinstance(input, SparseTensor):  # dense.to(sparse)
+        return input.to(dtype=args[0].dtype, device=args[0].device)
+    if args and isinstance(args[0], InterpretedTensor):
+        dtype, device, args = args[0].dtype, args[0].device, args[1:]
+    values = input._recorded.to(*args, **{k: v for k, v in (("dtype", dtype), ("device", device)) if v is not None}, **kwargs)
+    if values is input._recorded:
+        return input
+    new = input._with(values)
+    if values.device != input.device:
+        new._parts = (*(part.to(values.device) for part in new._parts[:-1]), values)
+    return new
+
+
+def _cast(name):
+    return lambda input, *args, **kwargs: to(input, getattr(cresset, name))
+
+
+for _method, _dtype in (("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("long", "int64"),
+                        ("int", "int32"), ("short", "int16"), ("char", "int8"), ("byte", "uint8"), ("bool", "bool"),
+                        ("cfloat", "complex64"), ("cdouble", "complex128")):  # fmt: skip
+    rules[_method] = _cast(_dtype)
+
+
+@rule("cpu")
+def cpu(input, memory_format=None):
+    """On the CPU."""
+    return to(input, device="cpu")
+
+
+# ---- sums and products
+
+
+def is_number(value):
+    """A Python number, or a dense tensor without dimensions."""
+    return not isinstance(value, SparseTensor) and (not isinstance(value, cresset.Tensor) or value.dim() == 0)
+
+
+def same_size(name, a, b):
+    if a.shape != b.shape:
+        raise RuntimeError(f"{name}: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != {list(b.shape)}")
+
+
+def like(result, layout_of):
+    """A coordinate result in the layout of an operand."""
+    if isinstance(layout_of, CompressedTensor):
+        return to_layout(result, layout_of.layout, layout_of.block if layout_of.block != (1, 1) else None)
+    return result
+
+
+@rule("add")
+def add(input, other, *, alpha=1):
+    """Two sparse tensors give a sparse one, with all indices of both; a sparse and a dense one a dense one."""
+    if not isinstance(input, SparseTensor) or not isinstance(other, SparseTensor):
+        sparse = input if isinstance(input, SparseTensor) else other
+        if is_number(input) or is_number(other):
+            raise RuntimeError(f"add: a number and a {sparse.kind} tensor would make a dense result; call to_dense() first")
+        if sparse is other and input.shape == other.shape:
+            return add_to_dense(input, other, alpha)
+        return cresset.add(input.to_dense(), other.to_dense(), alpha=alpha)
+    same_size("add", input, other)
+    a, b = to_coo(input), to_coo(other)
+    if a.sparse_dim() != b.sparse_dim():
+        raise RuntimeError(f"add: expected 'self' and 'other' to have same number of sparse dimensions, but {a.sparse_dim()} != {b.sparse_dim()}")
+    dtype = cresset.result_type(a._recorded, b._recorded)
+    second = b._recorded.to(dtype)
+    second = second if alpha == 1 else second * alpha
+    if a._indices() is b._indices():
+        return like(coo(a._indices(), a._recorded.to(dtype) + second, a.shape, a.is_coalesced()), input)
+    joined = coo(cresset.cat([a._indices(), b._indices()], 1), cresset.cat([a._recorded.to(dtype), second]), a.shape)
+    if a.is_coalesced() and b.is_coalesced():
+        joined = joined.coalesce()
+    return like(joined, input)
+
+
+def add_to_dense(dense, sparse, alpha):
+    """The dense tensor with the values added at their places."""
+    sparse = to_coo(sparse)
+    dtype = cresset.result_type(dense, sparse._recorded)
+    values = sparse._recorded.to(dtype)
+    values = values if alpha == 1 else values * alpha
+    dims = sparse.sparse_dim()
+    if dims == 0 or dtype == cresset.bool:
+        return cresset.add(dense, sparse.to_dense(), alpha=alpha)
+    flat = dense.to(dtype).reshape(-1, *dense.shape[dims:])
+    return flat.index_add(0, flattened(sparse._indices(), dense.shape[:dims]), values).reshape(dense.shape)
+
+
+@rule("add_")
+def add_(input, other, *, alpha=1):
+    """Added in place. To a dense tensor only the rows that have values are written."""
+    if isinstance(input, SparseTensor):
+        input._become(add(input, other, alpha=alpha).to(input.dtype))
+        return input
+    same_size("add_", input, other)
+    sparse = to_coo(other)
+    values = sparse._recorded if alpha == 1 else sparse._recorded * alpha
+    dims = sparse.sparse_dim()
+    if dims == 1:
+        return input.index_add_(0, sparse._indices()[0], values.to(input.dtype))
+    if dims == 0:
+        return input.add_(sparse.to_dense(), alpha=alpha)
+    return input.index_put_(tuple(sparse._indices().unbind(0)), values.to(input.dtype), accumulate=True)
+
+
+@rule("sub")
+def sub(input, other, *, alpha=1):
+    """input - alpha * other."""
+    return add(input, other, alpha=-alpha)
+
+
+@rule("sub_")
+def sub_(input, other, *, alpha=1):
+    """input -= alpha * other."""
+    return add_(input, other, alpha=-alpha)
+
+
+@rule("rsub")
+def rsub(input, other, *, alpha=1):
+    """other - alpha * input."""
+    return add(other, input, alpha=-alpha)
+
+
+@rule("mul", "multiply")
+def mul(input, other):
+    """Values times a number, times the dense elements at their places, or times the values that both have."""
+    if not isinstance(input, SparseTensor):
+        input, other = other, input
+    if is_number(other):
+        return input._with(input._recorded * other)
+    if not isinstance(other, SparseTensor):
+        return times_dense(input, other)
+    same_size("mul", input, other)
+    if isinstance(input, CooTensor) and isinstance(other, CooTensor) and input._indices() is other._indices() and input.is_coalesced():
+        return input._with(input._recorded * other._recorded)
+    a, b = to_coo(input).coalesce(), to_coo(other).coalesce()
+    if a.sparse_dim() != b.sparse_dim():
+        raise RuntimeError(f"mul: expected 'self' and 'other' to have same number of sparse dimensions, but {a.sparse_dim()} != {b.sparse_dim()}")
+    sizes = a.shape[: a.sparse_dim()]
+    left, right = flattened(a._indices(), sizes), flattened(b._indices(), sizes)
+    place = cresset.searchsorted(right, left)
+    found = right[place.clamp(max=max(right.numel() - 1, 0))] == left if right.numel() else cresset.zeros_like(left, dtype=cresset.bool)
+    values = a._recorded[found] * b._recorded[place[found]]
+    return like(coo(a._indices()[:, found], values, a.shape, True), input)
+
+
+def times_dense(sparse, dense):
+    """The values times the dense elements at their places, which broadcast."""
+    if dense.dim() > sparse.dim() or cresset.broadcast_shapes(sparse.shape, dense.shape) != sparse.shape:
+        raise RuntimeError(f"mul: a dense tensor of shape {list(dense.shape)} does not broadcast to the {sparse.kind} tensor's {list(sparse.shape)}")
+    full = dense.expand(sparse.shape)
+    if isinstance(sparse, CompressedTensor):
+        part = to_coo(sparse)
+        return like(part._with(part._recorded * full[tuple(part._indices().unbind(0))]), sparse)
+    if sparse.sparse_dim() == 0:
+        return sparse._with(sparse._recorded * full)
+    return sparse._with(sparse._recorded * full[tuple(sparse._indices().unbind(0))])
+
+
+@rule("div", "divide", "true_divide")
+def div(input, other, *, rounding_mode=None):
+    """Values over a number."""
+    if not is_number(other) or not isinstance(input, SparseTensor):
+        shape = list(getattr(other, "shape", []))
+        raise RuntimeError(f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)")
+    if rounding_mode is not None and isinstance(input, CooTensor):
+        input = input.coalesce()
+    return input._with(cresset.div(input._recorded, other, rounding_mode=rounding_mode))
+
+
+@rule("div_floor", "floor_divide")
+def floor_divide(input, other):
+    """Values over a number, rounded down."""
+    return div(input, other, rounding_mode="floor")
+
+
+@rule("pow")
+def power(input, exponent):
+    """Values to a power above zero."""
+    if not isinstance(input, SparseTensor) or not is_number(exponent):
+        raise NotImplementedError("pow: a sparse exponent is not implemented; call to_dense() first")
+    if exponent == 0:
+        raise RuntimeError("pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor dense")
+    if isinstance(input, CooTensor):
+        input = input.coalesce()
+    return input._with(input._recorded**exponent)
+
+
+@rule("copy_")
+def copy_(input, other, non_blocking=False):
+    """Take over values; of a dense tensor, from a dense or sparse one."""
+    if not isinstance(input, SparseTensor):
+        return input.copy_(other.to_dense())
+    if not isinstance(other, SparseTensor):
+        raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = sparse and src type = dense; use to_sparse()")
+    if input.layout != other.layout or input.shape != other.shape:
+        raise RuntimeError(f"copy_: expected a {input.kind} tensor of shape {list(input.shape)}, got {other.kind} of shape {list(other.shape)}")
+    input._become(other.clone().to(input.dtype))
+    return input
+
+
+@rule("zero_")
+def zero_(input):
+    """Drop all values (of a compressed layout, set them to zero), in place."""
+    from .creating import zeros_like
+
+    input._become(zeros_like(input) if isinstance(input, CooTensor) else input._with(cresset.zeros_like(input._recorded)))
+    return input
+
+
+@rule("isclose", "eq", "ne", "lt", "le", "gt", "ge")
+def compare(input, other, *args, **kwargs):
+    """Refused: the result would be dense."""
+    kind = (input if isinstance(input, SparseTensor) else other).kind
+    raise NotImplementedError(f"comparisons: not implemented for {kind} tensors; call to_dense() first")

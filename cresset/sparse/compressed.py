@@ -1,0 +1,239 @@
+"""The compressed layouts: CSR and CSC keep where each row (column) begins, BSR and BSC the same for dense blocks.
+
+Leading batch dimensions are allowed; every matrix of a batch has the same number of values.
+"""
+
+import math
+
+import cresset
+from cresset import _native
+
+from ..interpreted import make, resize
+from . import invariants
+from .coo import as_index, recorded_values
+from .tensor import SparseTensor, layout_error
+
+BY_ROW = (_native.sparse_csr, _native.sparse_bsr)
+BLOCKED = (_native.sparse_bsr, _native.sparse_bsc)
+LAYOUTS = (_native.sparse_csr, _native.sparse_csc, *BLOCKED)
+
+
+class CompressedTensor(SparseTensor):
+    """A sparse tensor whose rows (or columns) are compressed: where each begins, the columns (rows) of the values, the values."""
+
+    is_sparse = False
+    _sparse_dim = 2
+
+    @property
+    def is_sparse_csr(self):
+        return self._layout is _native.sparse_csr
+
+    @property
+    def _recorded(self):
+        return self._parts[2]
+
+    @property
+    def by_row(self):
+        return self._layout in BY_ROW
+
+    @property
+    def block(self):
+        """The size of a block; (1, 1) for layouts without."""
+        n = self.batch_dim + 1
+        return tuple(self._parts[2].shape[n : n + 2]) if self._layout in BLOCKED else (1, 1)
+
+    @property
+    def batch_dim(self):
+        return self._parts[0].dim() - 1
+
+    def dense_dim(self):
+        """How many trailing dimensions are dense, in the values."""
+        return self.dim() - 2 - self.batch_dim
+
+    def _with(self, recorded, copy_indices=False):
+        first, second, _ = self._parts
+        if copy_indices:
+            first, second = first.clone(), second.clone()
+        return compressed(first, second, recorded, self.shape, self._layout)
+
+    def _become(self, other):
+        resize(self, other.shape)
+        self._parts, self._layout = other._parts, other._layout
+
+    def values(self):
+        """The values: of shape (batch, nnz, block, dense sizes). They belong to the graph."""
+        values = self._parts[2]
+        return values.view(values.shape) if values.requires_grad else values
+
+    def _values(self):
+        """The values without history."""
+        return self._parts[2].detach()
+
+    def _nnz(self):
+        """How many values (or blocks) each matrix keeps."""
+        return self._parts[1].shape[-1]
+
+    def _part(self, name, place, by_row):
+        if self.by_row != by_row:
+            raise layout_error(name, f"sparse {'row' if by_row else 'column'} compressed", self)
+        return self._parts[place]
+
+    def crow_indices(self):
+        """Where each row begins among the values, and where the last ends."""
+        return self._part("crow_indices", 0, True)
+
+    def col_indices(self):
+        """The column of each value."""
+        return self._part("col_indices", 1, True)
+
+    def ccol_indices(self):
+        """Where each column begins among the values, and where the last ends."""
+        return self._part("ccol_indices", 0, False)
+
+    def row_indices(self):
+        """The row of each value."""
+        return self._part("row_indices", 1, False)
+
+    def _refuse(self, name):
+        raise layout_error(name, "sparse coordinate", self)
+
+    def indices(self):
+        """Only the coordinate layout has them."""
+        self._refuse("indices")
+
+    def _indices(self):
+        self._refuse("_indices")
+
+    def coalesce(self):
+        """Only the coordinate layout can be uncoalesced."""
+        self._refuse("coalesce")
+
+    def is_coalesced(self):
+        """Only the coordinate layout can be uncoalesced."""
+        self._refuse("is_coalesced")
+
+    def to_dense(self, dtype=None, *, masked_grad=None):
+        """The tensor with all its zeros."""
+        from .converting import compressed_to_dense
+
+        dense = compressed_to_dense(self)
+        return dense if dtype is None else dense.to(dtype)
+
+    def __reduce_ex__(self, protocol):
+        return rebuild_compressed, (*self._parts, tuple(self.shape), self._layout)
+
+
+def compressed(first, second, values, size, layout):
+    """A compressed tensor of parts that are known to fit."""
+    new = make(CompressedTensor, size, values.dtype, values.device)
+    new._parts, new._layout = (first, second, values), layout
+    return new
+
+
+def rebuild_compressed(first, second, values, size, layout):
+    """The inverse of pickling; what the file says is checked."""
+    check_parts(first, second, values, size, layout, True)
+    return compressed(first, second, values, size, layout)
+
+
+def empty_compressed(size, layout, dtype, device, block=(1, 1), index_dtype=cresset.int64):
+    """A compressed tensor without values."""
+    if len(size) < 2:
+        raise RuntimeError(f"torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size {list(size)}")
+    *batch, rows, columns = size
+    count = rows // block[0] if layout in BY_ROW else columns // block[1]
+    first = cresset.zeros((*batch, count + 1), dtype=index_dtype, device=device)
+    second = cresset.empty((*batch, 0), dtype=index_dtype, device=device)
+    values = cresset.empty((*batch, 0, *(block if layout in BLOCKED else ())), dtype=dtype, device=device)
+    return compressed(first, second, values, size, layout)
+
+
+def check_parts(first, second, values, size, layout, order):
+    """The parts fit each other and the size; with `order`, indices are also unique and in order within each row."""
+    names = ("crow_indices", "col_indices") if layout in BY_ROW else ("ccol_indices", "row_indices")
+    blocked = layout in BLOCKED
+    if first.dtype != second.dtype or first.dtype not in (cresset.int32, cresset.int64):
+        raise RuntimeError(f"{names[0]} and {names[1]} dtype must be Int or Long, and the same, but got {first.dtype} and {second.dtype}")
+    batch = first.dim() - 1
+    if batch < 0 or second.dim() != first.dim() or values.dim() < first.dim() + 2 * blocked:
+        raise RuntimeError(
+            f"{names[0]}, {names[1]} and values must have dimensions that fit, but got {first.dim()}, {second.dim()} and {values.dim()}"
+            + (" (blocks take two of the values' dimensions)" if blocked else "")
+        )
+    dense = values.dim() - 1 - batch - 2 * blocked
+    if len(size) != batch + 2 + dense:
+        raise RuntimeError(f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (={batch} + 2 + {dense}) but got {len(size)}")
+    nnz = second.shape[-1]
+    if values.shape[batch] != nnz or second.shape[:-1] != first.shape[:-1] or tuple(size[:batch]) != tuple(first.shape[:-1]) or tuple(values.shape[:batch]) != tuple(size[:batch]):
+        raise RuntimeError(f"number of dimensions and sizes of {names[0]} {list(first.shape)}, {names[1]} {list(second.shape)} and values {list(values.shape)} do not fit size {list(size)}")
+    if tuple(size[batch + 2 :]) != tuple(values.shape[values.dim() - dense :]):
+        raise RuntimeError(f"values has incorrect dense sizes: {list(values.shape)} for size {list(size)}")
+    block = values.shape[batch + 1 : batch + 3] if blocked else (1, 1)
+    rows, columns = size[batch : batch + 2]
+    if rows % block[0] or columns % block[1]:
+        raise RuntimeError(f"tensor shape[{batch}:{batch + 2}] = {[rows, columns]} must be divisible with blocksize {list(block)}")
+    counts = (rows // block[0], columns // block[1])
+    along, across = counts if layout in BY_ROW else counts[::-1]
+    if first.shape[-1] != along + 1:
+        raise RuntimeError(f"{names[0]}.shape[-1] must be equal to the number of compressed dimensions plus one, {along + 1}, but got {first.shape[-1]}")
+    if first.is_meta:
+        return
+    if bool((first[..., 0] != 0).any()):
+        raise RuntimeError(f"`{names[0]}[..., 0] == 0` is not satisfied.")
+    if bool((first[..., -1] != nnz).any()):
+        raise RuntimeError(f"`{names[0]}[..., -1] == nnz` is not satisfied.")
+    steps = first[..., 1:] - first[..., :-1]
+    if steps.numel() and (int(steps.min()) < 0 or int(steps.max()) > max(across, 0)):
+        raise RuntimeError(f"`0 <= {names[0]}[..., 1:] - {names[0]}[..., :-1] <= {'ncols' if layout in BY_ROW else 'nrows'}` is not satisfied.")
+    if nnz and (int(second.min()) < 0 or int(second.max()) >= across):
+        raise RuntimeError(f"`0 <= {names[1]} < {'ncols' if layout in BY_ROW else 'nrows'}` is not satisfied.")
+    if order and nnz:
+        for begin, index in zip(first.reshape(-1, along + 1), second.reshape(-1, nnz), strict=True):
+            starts = cresset.zeros(nnz + 1, dtype=cresset.bool)
+            starts[begin.long()] = True
+            if bool(((index[1:] <= index[:-1]) & ~starts[1:-1]).any()):
+                raise RuntimeError(f"`{names[1]}[..., {names[0]}[..., i - 1]:{names[0]}[..., i]] for all i = 1, ..., {along} are sorted and distinct along the last dimension values` is not satisfied.")
+
+
+def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None):
+    """See cresset.sparse_compressed_tensor."""
+    if layout not in LAYOUTS:
+        raise RuntimeError(f"sparse_compressed_tensor: expected layout to be SparseCsr, SparseCsc, SparseBsr or SparseBsc, got {layout}")
+    if isinstance(values, cresset.Tensor) and device is None:
+        device = values.device
+    first, second = as_index(compressed_indices, device), as_index(plain_indices, device)
+    values = recorded_values(values, dtype, device, requires_grad)
+    batch = first.dim() - 1
+    if size is None:
+        blocked = layout in BLOCKED
+        if batch < 0 or values.dim() < batch + 1 + 2 * blocked:
+            raise RuntimeError(f"sparse_compressed_tensor: values of {values.dim()} dimensions do not fit indices of {first.dim()}")
+        block = values.shape[batch + 1 : batch + 3] if blocked else (1, 1)
+        by_row = layout in BY_ROW
+        across = (int(second.max()) + 1 if second.numel() else 0) * block[1 if by_row else 0]
+        along = (first.shape[-1] - 1) * block[0 if by_row else 1]
+        matrix = (along, across) if by_row else (across, along)
+        size = (*first.shape[:-1], *matrix, *values.shape[batch + 1 + 2 * blocked :])
+    checks = check_invariants or (check_invariants is None and invariants.is_enabled())
+    check_parts(first, second, values, tuple(size), layout, checks)
+    return compressed(first, second, values, tuple(size), layout)
+
+
+def batch_items(tensor):
+    """The matrices of a batch, one by one, as compressed tensors without batch dimensions."""
+    first, second, values = tensor._parts
+    n = tensor.batch_dim
+    matrix = tensor.shape[n:]
+    count = math.prod(tensor.shape[:n])
+    parts = zip(first.reshape(count, -1), second.reshape(count, -1), values.reshape(count, *values.shape[n:]), strict=True)
+    return [compressed(a, b, v, matrix, tensor._layout) for a, b, v in parts]
+
+
+def batched(items, batch):
+    """The inverse of `batch_items`; all have the same number of values."""
+    counts = {item._nnz() for item in items}
+    if len(counts) > 1:
+        raise RuntimeError(f"Expect the same number of specified elements per batch, got {sorted(counts)}")
+    parts = [cresset.stack(list(part)) for part in zip(*(item._parts for item in items), strict=True)]
+    parts = [part.reshape(*batch, *part.shape[1:]) for part in parts]
+    return compressed(*parts, (*batch, *items[0].shape), items[0]._layout)

@@ -1,0 +1,120 @@
+"""The compressed layouts: CSR, CSC, BSR, BSC."""
+
+import pickle
+
+import pytest
+
+import cresset
+
+DENSE = [[0.0, 0.0, 3.0, 0.0], [4.0, 0.0, 5.0, 6.0]]
+LAYOUTS = [cresset.sparse_coo, cresset.sparse_csr, cresset.sparse_csc, cresset.sparse_bsr, cresset.sparse_bsc]
+
+
+def in_layout(layout, dense=DENSE):
+    blocks = {"blocksize": (1, 2)} if layout in LAYOUTS[3:] else {}
+    return cresset.tensor(dense).to_sparse(layout=layout, **blocks)
+
+
+def test_rows_and_columns_are_where_they_should_be():
+    csr = in_layout(cresset.sparse_csr)
+    assert csr.crow_indices().tolist() == [0, 1, 4] and csr.col_indices().tolist() == [2, 0, 2, 3]
+    assert csr.values().tolist() == [3.0, 4.0, 5.0, 6.0] and csr.is_sparse_csr and csr._nnz() == 4
+    csc = in_layout(cresset.sparse_csc)
+    assert csc.ccol_indices().tolist() == [0, 1, 1, 3, 4] and csc.row_indices().tolist() == [1, 0, 1, 1]
+    bsr = in_layout(cresset.sparse_bsr)
+    assert bsr.crow_indices().tolist() == [0, 1, 3] and bsr.col_indices().tolist() == [1, 0, 1]
+    assert bsr.values().tolist() == [[[3.0, 0.0]], [[4.0, 0.0]], [[5.0, 6.0]]]
+    with pytest.raises(RuntimeError, match="crow_indices expected sparse row compressed tensor layout but got SparseCsc"):
+        csc.crow_indices()
+
+
+@pytest.mark.parametrize("there", LAYOUTS, ids=str)
+@pytest.mark.parametrize("here", LAYOUTS, ids=str)
+def test_every_layout_becomes_every_other(here, there):
+    blocks = {"blocksize": (2, 1)} if there in LAYOUTS[3:] else {}
+    result = in_layout(here).to_sparse(layout=there, **blocks)
+    assert result.layout == there and result.to_dense().tolist() == DENSE
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+class TestEveryLayout:
+    def test_products(self, layout):
+        s, right = in_layout(layout), cresset.arange(8.0).reshape(4, 2)
+        expected = (cresset.tensor(DENSE) @ right).tolist()
+        assert (s @ right).tolist() == expected
+        assert (s @ right[:, 1]).tolist() == [row[1] for row in expected]
+        assert (right.t() @ s.t()).tolist() == cresset.tensor(expected).t().tolist()
+
+    def test_elementwise(self, layout):
+        s = in_layout(layout)
+        for result, factor in ((s + s, 2), (s * 3, 3), (-s, -1), (s / 2, 0.5)):
+            assert result.layout == layout
+            assert result.to_dense().tolist() == (cresset.tensor(DENSE) * factor).tolist()
+        assert (s * s).to_dense().tolist() == (cresset.tensor(DENSE) ** 2).tolist()
+        assert (cresset.ones(2, 4) + s).tolist() == (cresset.tensor(DENSE) + 1).tolist()
+        assert s.sum().item() == 18.0
+
+    def test_transposing_copying_and_pickling(self, layout):
+        s = in_layout(layout)
+        assert s.t().to_dense().tolist() == cresset.tensor(DENSE).t().tolist()
+        assert pickle.loads(pickle.dumps(s)).to_dense().tolist() == DENSE
+        assert s.clone().layout == s.double().layout == layout
+        assert str(layout) in repr(s)
+
+    def test_gradients(self, layout):
+        x = cresset.tensor(DENSE, requires_grad=True)
+        right = cresset.ones(4, 1, requires_grad=True)
+        blocks = {"blocksize": (1, 2)} if layout in LAYOUTS[3:] else {}
+        (x.to_sparse(layout=layout, **blocks) @ right).sum().backward()
+        kept = cresset.tensor(DENSE) != 0
+        assert x.grad[kept].tolist() == [1.0] * 4
+        assert right.grad.flatten().tolist() == [4.0, 0.0, 8.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    "crow, col, words",
+    [([0, 1, 3], [0, 1], r"== nnz"), ([1, 1, 2], [0, 1], r"\[..., 0\] == 0"), ([0, 1, 2], [0, 5], "0 <= col_indices < ncols"), ([0, 2], [0, 1], "plus one")],
+)
+def test_rows_that_do_not_fit_are_refused(crow, col, words):
+    with pytest.raises(RuntimeError, match=words):
+        cresset.sparse_csr_tensor(crow, col, [1.0, 2.0], (2, 2))
+
+
+def test_order_within_a_row_is_checked_when_asked_for():
+    assert cresset.sparse_csr_tensor([0, 2], [1, 0], [1.0, 2.0], (1, 2)).to_dense().tolist() == [[2.0, 1.0]]
+    with pytest.raises(RuntimeError, match="sorted and distinct"):
+        cresset.sparse_csr_tensor([0, 2], [1, 0], [1.0, 2.0], (1, 2), check_invariants=True)
+    with cresset.sparse.check_sparse_tensor_invariants(), pytest.raises(RuntimeError, match="sorted and distinct"):
+        cresset.sparse_csr_tensor([0, 2], [1, 0], [1.0, 2.0], (1, 2))
+    assert not cresset.sparse.check_sparse_tensor_invariants.is_enabled()
+
+
+def test_a_batch_has_one_number_of_values_for_all():
+    batch = cresset.stack([cresset.eye(2), 2 * cresset.eye(2).flip(0)])
+    csr = batch.to_sparse_csr()
+    assert tuple(csr.crow_indices().shape) == (2, 3) and csr.to_dense().tolist() == batch.tolist()
+    assert (csr @ cresset.ones(2, 2, 1)).flatten().tolist() == [1.0, 1.0, 2.0, 2.0]
+    assert csr.to_sparse_coo().to_dense().tolist() == batch.tolist()
+    with pytest.raises(RuntimeError, match="same number"):
+        cresset.stack([cresset.eye(2), cresset.ones(2, 2)]).to_sparse_csr()
+
+
+def test_a_product_at_some_places():
+    places = cresset.tensor([[1.0, 0.0], [0.0, 1.0]]).to_sparse_csr()
+    a, b = cresset.tensor([[1.0, 2.0], [3.0, 4.0]]), cresset.tensor([[1.0, 1.0], [1.0, 2.0]])
+    result = cresset.sparse.sampled_addmm(places, a, b, beta=10.0, alpha=2.0)
+    assert result.to_dense().tolist() == [[16.0, 0.0], [0.0, 32.0]]
+    with pytest.raises(RuntimeError, match="SparseCsr"):
+        cresset.sparse.sampled_addmm(cresset.eye(2), a, b)
+
+
+@pytest.mark.parametrize("dtype", [cresset.float16, cresset.bfloat16, cresset.float64, cresset.int32, cresset.complex64], ids=str)
+def test_products_of_other_dtypes(dtype):
+    s = cresset.tensor(DENSE).to(dtype).to_sparse_csr()
+    assert (s @ cresset.ones(4, 3, dtype=dtype)).to(cresset.float32 if not dtype.is_complex else dtype).real.tolist() == [[3.0] * 3, [15.0] * 3]
+
+
+def test_wide_products_agree_with_dense_ones():
+    dense = (cresset.rand(20, 30) > 0.8) * cresset.rand(20, 30)
+    right = cresset.rand(30, 131)
+    assert cresset.allclose(dense.to_sparse_csr() @ right, dense @ right, atol=1e-5)

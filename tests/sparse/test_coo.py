@@ -1,0 +1,221 @@
+"""Sparse tensors of coordinates."""
+
+import copy
+import pickle
+
+import pytest
+
+import cresset
+
+
+@pytest.fixture
+def matrix():
+    """[[0, 0, 3], [4, 0, 5]] with the 5 in two parts, out of order."""
+    return cresset.sparse_coo_tensor([[1, 0, 1, 1], [2, 2, 0, 2]], [2.0, 3.0, 4.0, 3.0], (2, 3))
+
+
+DENSE = [[0.0, 0.0, 3.0], [4.0, 0.0, 5.0]]
+
+
+def test_values_at_one_index_add_up(matrix):
+    assert matrix.to_dense().tolist() == DENSE
+    assert not matrix.is_coalesced()
+    joined = matrix.coalesce()
+    assert joined.is_coalesced() and joined._nnz() == 3
+    assert joined.indices().tolist() == [[0, 1, 1], [2, 0, 2]]
+    assert joined.values().tolist() == [3.0, 4.0, 5.0]
+
+
+def test_it_says_what_it_is(matrix):
+    assert matrix.layout == cresset.sparse_coo and matrix.is_sparse and not matrix.is_sparse_csr
+    assert isinstance(matrix, cresset.Tensor)
+    assert tuple(matrix.shape) == (2, 3) and matrix.numel() == 6 and matrix.dim() == 2 and len(matrix) == 2
+    assert matrix.sparse_dim() == 2 and matrix.dense_dim() == 0 and matrix.stride() == (0, 0)
+    assert matrix.type() == "torch.sparse.FloatTensor"
+
+
+def test_it_prints_indices_and_values():
+    assert repr(cresset.tensor([[0.0, 3.0]]).to_sparse()) == (
+        "tensor(indices=tensor([[0],\n                       [1]]),\n       values=tensor([3.]),\n"
+        "       size=(1, 2), nnz=1, layout=torch.sparse_coo)"
+    )
+
+
+def test_the_size_is_inferred_from_the_indices():
+    assert tuple(cresset.sparse_coo_tensor([[0, 4]], cresset.ones(2, 3)).shape) == (5, 3)
+    assert tuple(cresset.sparse_coo_tensor(size=(2, 3)).shape) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (([[0, 2]], [1.0, 2.0], (2,)), "for dim 0, size is 2 but found index 2"),
+        (([[-1]], [1.0], (2,)), "found negative index -1 for dim 0"),
+        (([[0]], [1.0], (2, 2)), "len\\(size\\) == sparse_dim"),
+        (([[0, 1]], [1.0], (2,)), "must have same nnz"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(arguments, words):
+    with pytest.raises(RuntimeError, match=words):
+        cresset.sparse_coo_tensor(*arguments)
+
+
+def test_indices_of_an_uncoalesced_tensor_are_refused(matrix):
+    with pytest.raises(RuntimeError, match="uncoalesced"):
+        matrix.indices()
+    with pytest.raises(RuntimeError, match="expected sparse coordinate tensor layout but got Strided"):
+        cresset.ones(2).coalesce()
+
+
+def test_what_has_no_rule_names_the_way_out(matrix):
+    with pytest.raises(NotImplementedError, match=r"exp: not implemented for sparse_coo tensors; call to_dense\(\) first"):
+        matrix.exp()
+    with pytest.raises(TypeError, match="numpy"):
+        matrix.numpy()
+
+
+def test_sums_and_products_with_sparse_dense_and_numbers(matrix):
+    ones = cresset.ones(2, 3)
+    assert (matrix + matrix).to_dense().tolist() == [[0.0, 0.0, 6.0], [8.0, 0.0, 10.0]]
+    assert (ones - matrix).tolist() == [[1.0, 1.0, -2.0], [-3.0, 1.0, -4.0]]
+    assert (matrix * 2).to_dense().tolist() == (2 * matrix).to_dense().tolist() == [[0.0, 0.0, 6.0], [8.0, 0.0, 10.0]]
+    assert (matrix / 2).to_dense().tolist() == [[0.0, 0.0, 1.5], [2.0, 0.0, 2.5]]
+    assert (matrix * (ones * 3)).is_sparse
+    assert (matrix * matrix).to_dense().tolist() == [[0.0, 0.0, 9.0], [16.0, 0.0, 25.0]]
+    other = cresset.tensor([[1.0, 1.0, 0.0], [2.0, 0.0, 0.0]]).to_sparse()
+    assert (matrix * other).to_dense().tolist() == [[0.0, 0.0, 0.0], [8.0, 0.0, 0.0]]
+    assert ones.clone().add_(matrix).tolist() == [[1.0, 1.0, 4.0], [5.0, 1.0, 6.0]]
+    with pytest.raises(RuntimeError, match="would make a dense result"):
+        matrix + 1
+
+
+def test_functions_of_values_keep_the_zeros(matrix):
+    assert matrix.square().to_dense().tolist() == [[0.0, 0.0, 9.0], [16.0, 0.0, 25.0]]
+    assert (-matrix).abs().sqrt().to_dense()[1, 0].item() == 2.0
+    assert (matrix**2).to_dense().tolist() == [[0.0, 0.0, 9.0], [16.0, 0.0, 25.0]]
+    assert not matrix.isnan().to_dense().any()
+    with pytest.raises(RuntimeError, match="zeroth power"):
+        matrix**0
+
+
+def test_reductions(matrix):
+    assert matrix.sum().item() == 12.0
+    assert matrix.sum(0).to_dense().tolist() == [4.0, 0.0, 8.0]
+    assert matrix.sum(1, keepdim=True).to_dense().tolist() == [[3.0], [9.0]]
+    assert matrix.sum((0, 1)).item() == 12.0
+    assert cresset.sparse.sum(matrix, 1).to_dense().tolist() == [3.0, 9.0]
+    assert matrix.norm().item() == pytest.approx(50**0.5)
+    assert bool(matrix.any())
+
+
+def test_shapes_change_by_moving_places(matrix):
+    dense = cresset.tensor(DENSE)
+    assert matrix.t().to_dense().tolist() == dense.t().tolist()
+    assert matrix.unsqueeze(1).to_dense().tolist() == dense.unsqueeze(1).tolist()
+    assert matrix.unsqueeze(0).squeeze(0).to_dense().tolist() == DENSE
+    assert matrix[1].to_dense().tolist() == DENSE[1]
+    assert matrix[1, 2].item() == 5.0
+    assert matrix[0:1].to_dense().tolist() == DENSE[:1]
+    assert matrix.index_select(1, cresset.tensor([2, 0, 2])).to_dense().tolist() == dense[:, [2, 0, 2]].tolist()
+    assert matrix.narrow_copy(1, 1, 2).to_dense().tolist() == dense[:, 1:].tolist()
+    assert cresset.cat([matrix, matrix]).to_dense().tolist() == DENSE + DENSE
+    assert cresset.stack([matrix, matrix], 1).to_dense().tolist() == cresset.stack([dense, dense], 1).tolist()
+    assert [row.to_dense().tolist() for row in matrix] == DENSE
+
+
+def test_dense_dimensions_lie_in_the_values():
+    x = cresset.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    s = x.to_sparse(1)
+    assert s.sparse_dim() == 1 and s.dense_dim() == 1
+    assert s.indices().tolist() == [[1, 2]] and s.values().tolist() == [[1.0, 0.0], [0.0, 2.0]]
+    assert s.to_dense().tolist() == x.tolist()
+    assert cresset.cat([s, s], 1).to_dense().tolist() == cresset.cat([x, x], 1).tolist()
+    assert s.sum(1).to_dense().tolist() == [0.0, 1.0, 2.0]
+
+
+def test_products(matrix):
+    dense, right = cresset.tensor(DENSE), cresset.arange(6.0).reshape(3, 2)
+    expected = (dense @ right).tolist()
+    assert (matrix @ right).tolist() == cresset.sparse.mm(matrix, right).tolist() == expected
+    assert (right.t() @ matrix.t()).tolist() == cresset.tensor(expected).t().tolist()
+    assert (matrix @ right[:, 0]).tolist() == [row[0] for row in expected]
+    assert (matrix @ right.to_sparse()).to_dense().tolist() == expected
+    assert cresset.addmm(cresset.ones(2, 2), matrix, right).tolist() == [[v + 1 for v in row] for row in expected]
+    assert cresset.smm(matrix, right).to_dense().tolist() == expected
+    assert cresset.hspmm(matrix, right).to_dense().tolist() == expected
+    with pytest.raises(RuntimeError, match="cannot multiply shapes"):
+        matrix @ cresset.ones(2, 2)
+
+
+def test_softmax_counts_only_what_is_kept(matrix):
+    p = cresset.sparse.softmax(matrix, 1).to_dense()
+    assert p[0].tolist() == [0.0, 0.0, 1.0]
+    assert p[1, 1].item() == 0 and p[1].sum().item() == pytest.approx(1)
+    assert p[1, 2].item() == pytest.approx(1 / (1 + 2.718281828**-1), rel=1e-6)
+    logs = cresset.sparse.log_softmax(matrix, 1).coalesce().values()
+    assert logs[0].item() == 0 and logs[2].item() == pytest.approx(p[1, 2].log().item())
+
+
+def test_copies_are_copies(matrix):
+    for other in (copy.deepcopy(matrix), pickle.loads(pickle.dumps(matrix)), matrix.clone()):
+        assert other.layout == cresset.sparse_coo and other.to_dense().tolist() == DENSE
+        other._values().zero_()
+        assert matrix.to_dense().tolist() == DENSE
+    assert matrix.double().dtype == cresset.float64 and matrix.to(cresset.float16).is_sparse
+
+
+def test_changes_in_place(matrix):
+    matrix.mul_(2)
+    assert matrix.to_dense().tolist() == [[0.0, 0.0, 6.0], [8.0, 0.0, 10.0]]
+    matrix.sparse_resize_((3, 3), 2, 0)
+    assert matrix.to_dense()[2].tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(RuntimeError, match="shrinking the size"):
+        matrix.sparse_resize_((1, 1), 2, 0)
+    matrix.zero_()
+    assert matrix._nnz() == 0 and cresset.zeros_like(matrix)._nnz() == 0
+
+
+def test_gradients_reach_values_and_dense_operands():
+    values = cresset.tensor([2.0, 3.0], requires_grad=True)
+    right = cresset.tensor([[1.0], [5.0]], requires_grad=True)
+    s = cresset.sparse_coo_tensor([[0, 1], [1, 0]], values, (2, 2))
+    assert s.requires_grad and not s.is_leaf
+    (s @ right).sum().backward()
+    assert values.grad.tolist() == [5.0, 1.0]
+    assert right.grad.tolist() == [[3.0], [2.0]]
+
+
+def test_a_sparse_leaf_has_a_sparse_gradient():
+    s = cresset.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0], (2, 2), requires_grad=True)
+    assert s.is_leaf and s.grad is None
+    (s.to_dense() ** 2).sum().backward()
+    assert s.grad.is_sparse and s.grad.to_dense().tolist() == [[0.0, 4.0], [6.0, 0.0]]
+    assert s.grad is s.grad
+    (g,) = cresset.autograd.grad(s.sum(), s)
+    assert g.is_sparse and g._values().tolist() == [1.0, 1.0]
+
+
+def test_gradients_of_dense_tensors_through_sparse_forms():
+    x = cresset.tensor([[0.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    x.sparse_mask(cresset.eye(2).to_sparse()).sum().backward()
+    assert x.grad.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    x.grad = None
+    (x.to_sparse() * 3).sum().backward()
+    assert x.grad.tolist() == [[0.0, 3.0], [3.0, 3.0]]
+
+
+def test_derivatives_agree_with_finite_differences():
+    v = cresset.tensor([0.3, -0.7, 1.1, 0.4], dtype=cresset.float64, requires_grad=True)
+    d = cresset.linspace(-1, 1, 6, dtype=cresset.float64).reshape(3, 2).requires_grad_()
+    index = cresset.tensor([[0, 1, 1, 0], [2, 0, 2, 2]])
+
+    def product(v, d):
+        return cresset.sparse_coo_tensor(index, v, (2, 3)) @ d
+
+    assert cresset.autograd.gradcheck(product, (v, d)) and cresset.autograd.gradgradcheck(product, (v, d))
+    for function in (
+        lambda v: cresset.sparse.softmax(cresset.sparse_coo_tensor(index, v, (2, 3)), 1).to_dense(),
+        lambda v: (cresset.sparse_coo_tensor(index, v, (2, 3)) @ cresset.sparse_coo_tensor(index, v, (2, 3)).t()).to_dense(),
+        lambda v: cresset.sparse_coo_tensor(index, v, (2, 3)).square().sum(1).to_dense(),
+    ):
+        assert cresset.autograd.gradcheck(function, (v,))

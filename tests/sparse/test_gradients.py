@@ -1,0 +1,77 @@
+"""Sparse gradients: those of embeddings, in .grad and in the optimizers that take them."""
+
+import gc
+
+import pytest
+
+import cresset
+from cresset import nn, optim
+
+
+def table(**kwargs):
+    torch_table = nn.Embedding(4, 2, sparse=True, **kwargs)
+    nn.init.zeros_(torch_table.weight)
+    return torch_table
+
+
+def test_the_gradient_of_a_sparse_embedding_has_the_rows_that_were_taken():
+    e = table()
+    e(cresset.tensor([1, 3, 1])).sum().backward()
+    grad = e.weight.grad
+    assert grad.is_sparse and grad._indices().tolist() == [[1, 3, 1]]
+    assert grad.coalesce().values().tolist() == [[2.0, 2.0], [1.0, 1.0]]
+
+
+def test_sparse_gradients_add_up_and_keep_their_identity():
+    e = table(padding_idx=0)
+    for _ in range(3):
+        e(cresset.tensor([0, 2])).sum().backward()
+        gc.collect()
+        assert e.weight.grad is e.weight.grad
+    assert e.weight.grad.to_dense().tolist() == [[0.0, 0.0], [0.0, 0.0], [3.0, 3.0], [0.0, 0.0]]
+
+
+def test_sparse_and_dense_gradients_make_a_dense_one():
+    e = table()
+    (e(cresset.tensor([1])).sum() + e.weight.sum()).backward()
+    assert e.weight.grad.layout == cresset.strided
+    assert e.weight.grad.tolist() == [[1.0, 1.0], [2.0, 2.0], [1.0, 1.0], [1.0, 1.0]]
+    e(cresset.tensor([1])).sum().backward()
+    assert e.weight.grad.tolist()[1] == [3.0, 3.0]
+
+
+def test_a_sparse_gradient_becomes_dense_on_its_way_through_other_operators():
+    w = cresset.ones(3, 2, requires_grad=True)
+    nn.functional.embedding(cresset.tensor([1, 1]), w * 2, sparse=True).sum().backward()
+    assert w.grad.tolist() == [[0.0, 0.0], [4.0, 4.0], [0.0, 0.0]]
+
+
+def test_a_bag_has_sparse_gradients_too():
+    bag = nn.EmbeddingBag(4, 2, mode="sum", sparse=True)
+    bag(cresset.tensor([[1, 3]])).sum().backward()
+    assert bag.weight.grad.coalesce().indices().tolist() == [[1, 3]]
+
+
+def test_sparse_adam_changes_only_the_rows_of_the_gradient():
+    e = table()
+    optimizer = optim.SparseAdam(e.parameters(), lr=0.1)
+    e(cresset.tensor([1])).sum().backward()
+    optimizer.step()
+    assert e.weight[1].tolist() == pytest.approx([-0.1, -0.1], rel=1e-5)  # the first step of Adam is lr * sign
+    assert e.weight[0].tolist() == [0.0, 0.0]
+    assert optimizer.state[e.weight]["step"] == 1
+
+
+def test_sparse_adam_refuses_dense_gradients():
+    w = nn.Parameter(cresset.ones(2))
+    w.grad = cresset.ones(2)
+    with pytest.raises(RuntimeError, match="SparseAdam does not support dense gradients, please consider Adam instead"):
+        optim.SparseAdam([w]).step()
+
+
+@pytest.mark.parametrize("kind", [optim.Adam, optim.RMSprop, optim.Adamax])
+def test_other_optimizers_refuse_sparse_gradients(kind):
+    e = table()
+    e(cresset.tensor([1])).sum().backward()
+    with pytest.raises(RuntimeError, match="sparse gradients"):
+        kind(e.parameters()).step()
