@@ -6,9 +6,8 @@ import warnings
 
 import cresset
 
-from . import functional as F
+from ..ops import recurrence
 from . import init
-from .functional import recurrence
 from .module import Module
 from .parameter import Parameter
 from .utils.rnn import PackedSequence
@@ -168,34 +167,18 @@ class RNNBase(Module):
             times, samples = input.shape[:2]
             if times == 0:
                 raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-            sizes = [samples] * times
+            sizes = ()
             data = input
         self.check_input(data, input.batch_sizes if packed else None)
         state = self._starting_state(hx, samples, data)
-        if not packed:
-            data = data.reshape(-1, data.size(-1))
-
-        finals = []
-        for layer in range(self.num_layers):
-            outputs = []
-            for direction in range(self._directions):
-                number = layer * self._directions + direction
-                output, final = recurrence.run_direction(
-                    self.mode, data, sizes, tuple(s[number] for s in state), self._weights(number), bool(direction)
-                )
-                outputs.append(output)
-                finals.append(final)
-            data = outputs[0] if len(outputs) == 1 else cresset.cat(outputs, -1)
-            if self.dropout and layer < self.num_layers - 1:
-                shape = data.shape
-                shaped = data if packed else data.view(len(sizes), samples, -1)
-                data = F.dropout(shaped, self.dropout, self.training).reshape(shape)
-        final = tuple(cresset.stack([f[k] for f in finals]) for k in range(len(state)))
+        weights = [self._weights(number) for number in range(len(self._all_weights))]
+        output, final = recurrence.network(
+            self.mode, data, sizes, state, weights, self.dropout, self.training, self.bidirectional
+        )
 
         if packed:
-            output = PackedSequence(data, batch_sizes, sorted_indices, unsorted_indices)
+            output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
             return output, self.permute_hidden(self._unwrapped(final), unsorted_indices)
-        output = data.view(len(sizes), samples, -1)
         if not batched:
             return output.squeeze(1), self._unwrapped(tuple(f.squeeze(1) for f in final))
         return (output.transpose(0, 1) if self.batch_first else output), self._unwrapped(final)
@@ -375,7 +358,7 @@ class RNNCell(RNNCellBase):
     def forward(self, input, hx=None):
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        cell = recurrence.rnn_tanh_cell if self.nonlinearity == "tanh" else recurrence.rnn_relu_cell
+        cell = cresset.rnn_tanh_cell if self.nonlinearity == "tanh" else cresset.rnn_relu_cell
         return self._advance(cell, input, hx)
 
 
@@ -386,7 +369,7 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input, hx=None):
-        return self._advance(recurrence.lstm_cell, input, hx, states=2)
+        return self._advance(cresset.lstm_cell, input, hx, states=2)
 
 
 class GRUCell(RNNCellBase):
@@ -396,4 +379,4 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input, hx=None):
-        return self._advance(recurrence.gru_cell, input, hx)
+        return self._advance(cresset.gru_cell, input, hx)

@@ -6,7 +6,7 @@ from . import registry
 
 # The topics, one module each. Order matters only for names that a later topic redefines.
 TOPICS = (
-    "formulas", "viewing", "conversion", "arithmetic_forms", "creation", "random", "reducing", "scanning", "normalizing", "indexing", "scattering", "sorting", "products", "attention", "convolving", "pooling",
+    "formulas", "viewing", "conversion", "arithmetic_forms", "creation", "random", "reducing", "scanning", "normalizing", "indexing", "scattering", "sorting", "products", "attention", "recurrence", "convolving", "pooling",
     "rearranging", "joining", "diagonals", "copies", "contractions", "statistics", "differences", "histograms", "distances", "comparing", "ordering", "windows",
     "spectrograms", "matrices", "foreach", "sparse_products", "layouts",
 )  # fmt: skip

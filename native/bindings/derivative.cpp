@@ -15,7 +15,12 @@ PyObject* wrap_saved(const SavedTensor& t, const Node& node) { return t.defined(
 
 PyObject* grads_tuple(const OperatorNode& node, const Grads& grads) {
   Ref tuple(require(PyTuple_New(static_cast<Py_ssize_t>(grads.size()))));
-  for (int64_t i = 0; i < grads.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, wrap(grads[i].defined() || i >= node.results.size() ? grads[i] : full(node.results[i].sizes, Scalar(0), node.results[i].dtype, node.results[i].device)));
+  for (int64_t i = 0; i < grads.size(); ++i) {
+    Tensor grad = grads[i];
+    // Zeros where no gradient arrived; None for results that have none, such as indices.
+    if (!grad.defined() && i < node.results.size() && is_differentiable(node.results[i].dtype)) grad = full(node.results[i].sizes, Scalar(0), node.results[i].dtype, node.results[i].device);
+    PyTuple_SET_ITEM(tuple.get(), i, wrap(grad));
+  }
   return tuple.release();
 }
 

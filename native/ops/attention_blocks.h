@@ -6,6 +6,7 @@
 
 #include "ops/attention.h"
 #include "ops/gemm_tiles.h"
+#include "ops/vector_functions.h"
 
 namespace cresset {
 namespace {
@@ -137,35 +138,6 @@ struct AttentionBlocks : Kernels<C> {
 
   // ---- rows of scores
 
-  // exp(x) for x <= 0, to a unit in the last place or two; below the normal numbers it is 0.
-  static Vector exp(Vector x) {
-    if constexpr (sizeof(C) == 4) {
-      typedef int32_t Whole __attribute__((vector_size(kBytes)));
-      constexpr C kLowest = -87.3f;
-      const Vector shifted = x * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f;
-      const Vector r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
-      Vector tail = 0.00836874583f + r * 0.00138146205f;
-      tail = 0.0416683893f + r * tail;
-      tail = 0.166665204f + r * tail;
-      tail = 0.499999934f + r * tail;
-      const Vector scale = reinterpret_cast<Vector>((reinterpret_cast<Whole>(shifted) + 127) << 23);
-      const Vector result = (1.0f + (r + r * r * tail)) * scale;
-      return x < kLowest ? Vector{} : result;
-    } else {
-      typedef int64_t Whole __attribute__((vector_size(kBytes)));
-      constexpr C kLowest = -708.0, kRound = 6755399441055744.0;
-      constexpr C c[] = {2.500014639539292172e-8, 2.763030906943137646e-7, 2.755758675242567968e-6, 2.480149294597547979e-5, 0.0001984126950531575232,
-                         0.001388888894375726094, 0.008333333333495512952, 0.04166666666652978020, 0.1666666666666640993, 0.5000000000000010651};
-      const Vector shifted = x * 1.4426950408889634 + kRound, n = shifted - kRound;
-      const Vector r = (x - n * 0.6931471803691238) - n * 1.9082149292705877e-10;
-      Vector tail = Vector{} + c[0];
-#pragma GCC unroll 16
-      for (int i = 1; i < 10; ++i) tail = c[i] + r * tail;
-      const Vector scale = reinterpret_cast<Vector>((reinterpret_cast<Whole>(shifted) + 1023) << 52);
-      const Vector result = (1.0 + (r + r * r * tail)) * scale;
-      return x < kLowest ? Vector{} : result;
-    }
-  }
   static Vector counting() {
     Vector v;
     for (int i = 0; i < kLanes; ++i) v[i] = static_cast<C>(i);
@@ -217,7 +189,7 @@ struct AttentionBlocks : Kernels<C> {
     const C level = highest == -kInfinity ? C(0) : highest;  // nothing seen yet: the weights become exp(-inf) = 0
     Vector sums = {};
     for (j = 0; j < n; j += kLanes) {
-      const Vector weight = exp(at(static_cast<const C*>(scores + j)) - level);
+      const Vector weight = VectorFunctions<C>::exp(at(static_cast<const C*>(scores + j)) - level);
       at(scores + j) = weight;
       sums += weight;
     }
@@ -330,7 +302,7 @@ struct AttentionBlocks : Kernels<C> {
       for (; j < n; j += kLanes) {
         Vector x = at(static_cast<const C*>(weight + j)) * p.scale;
         if (p.mask.data) x += at(static_cast<const C*>(b.added + j));
-        Vector y = exp(x - level);
+        Vector y = VectorFunctions<C>::exp(x - level);
         Vector z = y * (at(static_cast<const C*>(slope + j)) - dot);
         if (n - j < kLanes) {
           const auto inside = counting() < static_cast<C>(n - j);

@@ -69,6 +69,7 @@ void register_operators() {
   register_rearranging(r);
   register_matmul(r);
   register_attention(r);
+  register_recurrence(r);
   register_convolution(r);
   register_pooling(r);
   register_fourier(r);

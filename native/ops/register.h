@@ -22,6 +22,7 @@ void register_joining(Registry& r);
 void register_rearranging(Registry& r);
 void register_matmul(Registry& r);
 void register_attention(Registry& r);
+void register_recurrence(Registry& r);
 void register_convolution(Registry& r);
 void register_fourier(Registry& r);
 void register_sparse(Registry& r);

@@ -14,7 +14,6 @@ from .distance import cosine_similarity, pairwise_distance
 from .linear import bilinear
 from .padding import pad as _pad
 from .patches import channel_shuffle, native_channel_shuffle, pixel_shuffle, pixel_unshuffle
-from .recurrence import gru_cell, lstm_cell, rnn_relu_cell, rnn_tanh_cell
 
 _REDUCTIONS = ("none", "mean", "sum")
 
@@ -84,7 +83,7 @@ def affine_grid_generator(theta, size, align_corners):
 functions = {
     f.__name__: f
     for f in (
-        prelu, gru_cell, lstm_cell, rnn_relu_cell, rnn_tanh_cell, binary_cross_entropy_with_logits, kl_div, poisson_nll_loss,
+        prelu, binary_cross_entropy_with_logits, kl_div, poisson_nll_loss,
         cosine_embedding_loss, hinge_embedding_loss, margin_ranking_loss, triplet_margin_loss, ctc_loss, constant_pad_nd,
         grid_sampler, affine_grid_generator, bilinear, cosine_similarity, pairwise_distance, channel_shuffle,
         native_channel_shuffle, pixel_shuffle, pixel_unshuffle,
