@@ -26,7 +26,10 @@ _recurrence = operator(
     tensor([1., 2., 3.])
     """,
 )
-operator("_recurrence_backward", """Backward of `_recurrence` over all steps: the gradients of the gates and of the starting state.""")
+operator(
+    "_recurrence_backward",
+    """Backward of `_recurrence` over all steps: the gradients of the gates and of the starting state.""",
+)
 
 
 @_recurrence.derivative
@@ -55,16 +58,15 @@ def _(grads, input, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr, batch_sizes, mode, rev
 def _differentiable_gradients(grads, tensors, batch_sizes, mode, reverse, needs):
     """The gradients of `tensors`, of ordinary operators. Those in `needs` may come from forward mode and then want no gradient yet."""
     tensors = [
-        t.detach().requires_grad_() if need and not t.requires_grad else t for t, need in zip(tensors, needs, strict=True)
+        t.detach().requires_grad_() if need and not t.requires_grad else t
+        for t, need in zip(tensors, needs, strict=True)
     ]
     input, hx, cx, *weights = tensors
     state = (hx,) if cx is None else (hx, cx)
     output, final = _by_steps(mode, input, batch_sizes, state, weights, reverse)
     wanted = [t for t, need in zip(tensors, needs, strict=True) if need]
     results = (output, *final)
-    found = iter(
-        cresset.autograd.grad(results, wanted, grads[: len(results)], create_graph=True, allow_unused=True)
-    )
+    found = iter(cresset.autograd.grad(results, wanted, grads[: len(results)], create_graph=True, allow_unused=True))
     return [next(found) if need else None for need in needs]
 
 

@@ -49,14 +49,24 @@ def compare(shapes, dtype, mask=None, **options):
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize(
     "queries, keys, width, value_width",
-    [(5, 7, 8, 8), (64, 64, 32, 32), (1, 300, 16, 16), (3, 65, 5, 9), (130, 257, 20, 20), (70, 30, 64, 64), (250, 500, 3, 3)],
+    [
+        (5, 7, 8, 8),
+        (64, 64, 32, 32),
+        (1, 300, 16, 16),
+        (3, 65, 5, 9),
+        (130, 257, 20, 20),
+        (70, 30, 64, 64),
+        (250, 500, 3, 3),
+    ],
 )
 @pytest.mark.parametrize("causal", [False, True])
 def test_values_and_gradients(dtype, queries, keys, width, value_width, causal):
     compare([(2, 3, queries, width), (2, 3, keys, width), (2, 3, keys, value_width)], dtype, is_causal=causal)
 
 
-@pytest.mark.parametrize("shape", [(70, 90), (1, 90), (70, 1), (3, 70, 90), (2, 1, 70, 90), (2, 3, 70, 90), (2, 1, 1, 90)])
+@pytest.mark.parametrize(
+    "shape", [(70, 90), (1, 90), (70, 1), (3, 70, 90), (2, 1, 70, 90), (2, 3, 70, 90), (2, 1, 1, 90)]
+)
 @pytest.mark.parametrize("kind", ["bool", "numbers"])
 def test_masks_of_any_shape(shape, kind):
     rng = np.random.default_rng(1)
@@ -77,7 +87,9 @@ def test_rows_that_see_nobody_are_zero_and_have_no_gradient():
 @pytest.mark.parametrize("scale", [-1.5, 3.0])
 def test_scale(scale):
     compare([(2, 2, 9, 4), (2, 2, 21, 4), (2, 2, 21, 4)], "float64", scale=scale)
-    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # the other one hides keys before it scales
+    with torch.nn.attention.sdpa_kernel(
+        torch.nn.attention.SDPBackend.MATH
+    ):  # the other one hides keys before it scales
         compare([(2, 2, 21, 4), (2, 2, 21, 4), (2, 2, 21, 4)], "float64", scale=scale, is_causal=True)
 
 
@@ -88,7 +100,10 @@ def test_heads_of_queries_share_keys(causal):
     compare([(6, 5, 8), (3, 7, 8), (3, 7, 8)], "float32", enable_gqa=True)
 
 
-@pytest.mark.parametrize("shapes", [[(5, 4), (7, 4), (7, 4)], [(3, 5, 4), (3, 7, 4), (3, 7, 4)], [(2, 2, 2, 5, 4), (2, 2, 2, 7, 4), (2, 2, 2, 7, 4)]])
+@pytest.mark.parametrize(
+    "shapes",
+    [[(5, 4), (7, 4), (7, 4)], [(3, 5, 4), (3, 7, 4), (3, 7, 4)], [(2, 2, 2, 5, 4), (2, 2, 2, 7, 4), (2, 2, 2, 7, 4)]],
+)
 def test_any_number_of_batch_dimensions(shapes):
     compare(shapes, "float64")
 

@@ -59,7 +59,9 @@ def compare(ours, theirs, run, arrays, dtype):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("layers, both_ways, batch_first, bias", list(itertools.product((1, 2), (False, True), (False, True), (True, False))))
+@pytest.mark.parametrize(
+    "layers, both_ways, batch_first, bias", list(itertools.product((1, 2), (False, True), (False, True), (True, False)))
+)
 def test_networks(kind, layers, both_ways, batch_first, bias):
     for dtype in ("float32", "float64"):
         options = {"num_layers": layers, "bidirectional": both_ways, "batch_first": batch_first, "bias": bias}
@@ -140,7 +142,9 @@ def test_cells(kind):
 
 
 @pytest.mark.parametrize("name, gates", [("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1)])
-@pytest.mark.parametrize("biases, both_ways, batch_first", list(itertools.product((False, True), (False, True), (False, True))))
+@pytest.mark.parametrize(
+    "biases, both_ways, batch_first", list(itertools.product((False, True), (False, True), (False, True)))
+)
 def test_functions_with_pytorchs_arguments(name, gates, biases, both_ways, batch_first):
     rng = np.random.default_rng(11)
     directions, hidden, features = 2 if both_ways else 1, 4, 3
@@ -163,7 +167,9 @@ def test_functions_with_pytorchs_arguments(name, gates, biases, both_ways, batch
         state = library.tensor(h)
         hx = (state, state * 0.5) if name == "lstm" else state
         data, sizes = library.tensor(x.reshape(10, features)[:7]), library.tensor([2, 2, 1, 1, 1])
-        return getattr(library, name)(data, sizes, hx, [library.tensor(p) for p in params], biases, 2, 0.0, False, both_ways)
+        return getattr(library, name)(
+            data, sizes, hx, [library.tensor(p) for p in params], biases, 2, 0.0, False, both_ways
+        )
 
     for call in (run, run_packed):
         for a, b in zip(call(cresset), call(torch), strict=True):

@@ -44,7 +44,9 @@ def test_a_mask_of_numbers_is_added():
     assert attention(q, cresset.zeros(1, 2, 4), v, mask).item() == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize("queries, keys, width", [(1, 1, 1), (64, 240, 16), (65, 241, 17), (129, 481, 7), (4, 500, 24), (300, 5, 3)])
+@pytest.mark.parametrize(
+    "queries, keys, width", [(1, 1, 1), (64, 240, 16), (65, 241, 17), (129, 481, 7), (4, 500, 24), (300, 5, 3)]
+)
 @pytest.mark.parametrize("causal", [False, True])
 def test_blocks_of_every_size_follow_the_definition(queries, keys, width, causal):
     cresset.manual_seed(0)
@@ -59,7 +61,15 @@ def test_blocks_of_every_size_follow_the_definition(queries, keys, width, causal
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"is_causal": True}, {"attn_mask": "bool"}, {"attn_mask": "numbers"}, {"scale": 0.3}, {"enable_gqa": True}, {"enable_gqa": True, "is_causal": True}],
+    [
+        {},
+        {"is_causal": True},
+        {"attn_mask": "bool"},
+        {"attn_mask": "numbers"},
+        {"scale": 0.3},
+        {"enable_gqa": True},
+        {"enable_gqa": True, "is_causal": True},
+    ],
 )
 def test_gradients(options):
     cresset.manual_seed(1)
@@ -122,7 +132,9 @@ for heads, queries, keys in ((1, 333, 700), (3, 130, 300)):
 
 def run_alone(script, *arguments):
     environment = {**os.environ, "OMP_NUM_THREADS": "2"}
-    return subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, env=environment).stdout
+    return subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, env=environment
+    ).stdout
 
 
 def test_the_bits_do_not_depend_on_the_number_of_threads():

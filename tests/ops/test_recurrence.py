@@ -46,7 +46,9 @@ def test_a_gru_with_zero_weights_halves_its_state():
 def test_packed_sequences_end_at_their_own_length():
     one = [cresset.ones(1, 1)] * 2
     data = cresset.tensor([1.0, 10.0, 2.0, 3.0]).view(4, 1)  # 1 2 3, and 10
-    output, last = cresset.rnn_relu(data, cresset.tensor([2, 1, 1]), cresset.zeros(1, 2, 1), one, False, 1, 0.0, False, False)
+    output, last = cresset.rnn_relu(
+        data, cresset.tensor([2, 1, 1]), cresset.zeros(1, 2, 1), one, False, 1, 0.0, False, False
+    )
     assert output.flatten().tolist() == [1.0, 10.0, 3.0, 6.0]
     assert last.flatten().tolist() == [6.0, 10.0]
 
@@ -118,6 +120,8 @@ for kind in ("LSTM", "GRU", "RNN"):
 def test_the_bits_do_not_depend_on_the_number_of_threads():
     def run(threads):
         environment = {**os.environ, "OMP_NUM_THREADS": "2"}
-        return subprocess.run([sys.executable, "-c", SCRIPT, threads], capture_output=True, text=True, check=True, env=environment).stdout
+        return subprocess.run(
+            [sys.executable, "-c", SCRIPT, threads], capture_output=True, text=True, check=True, env=environment
+        ).stdout
 
     assert run("1") == run("2")

@@ -249,7 +249,10 @@ def multi_head_attention_forward(
     dropped = dropout_p if training else 0.0
 
     if need_weights:
-        _check(not (is_causal and attn_mask is None), "multi_head_attention_forward: is_causal without an attn_mask is not supported together with need_weights; pass the mask too")
+        _check(
+            not (is_causal and attn_mask is None),
+            "multi_head_attention_forward: is_causal without an attn_mask is not supported together with need_weights; pass the mask too",
+        )
         scores = (q * math.sqrt(1.0 / head)) @ k.mT
         weights = (scores if attn_mask is None else attn_mask + scores).softmax(-1)
         if dropped > 0.0:
