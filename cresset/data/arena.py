@@ -1,0 +1,164 @@
+"""Memory that a worker and its parent both see, in which batches travel without copies.
+
+One arena a worker. The worker gives out blocks and fills them; the parent makes tensors on them, and when the last tensor of a block is
+gone the block's number goes back to the worker with the next task. No file descriptor and no name stays behind: with `fork` the memory is
+anonymous, else it is a file without a name by the time work starts.
+"""
+
+import ctypes
+import mmap
+import os
+import struct
+import tempfile
+import weakref
+
+import cresset
+
+HEADER = 64  # bytes at the start: the place in the epoch and the index that are being worked on
+ALIGNMENT = 64
+SMALLEST, LARGEST = 1 << 20, 1 << 32
+NOWHERE = -1
+
+
+class Arena:
+    """Shared memory of `size` bytes. `path` is where another process can open it, or None when it is inherited."""
+
+    def __init__(self, size, path=None):
+        self.size, self.path = size, path
+        self.live = {}  # parent: block offset -> weak references to the memory that its tensors hold
+        self.sizes = {}  # parent: block offset -> size
+        self.freed = []  # parent: blocks to give back with the next task
+        if path is None:
+            self.memory = mmap.mmap(-1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0))
+        else:
+            with open(path, "r+b") as file:
+                self.memory = mmap.mmap(file.fileno(), size)
+        struct.pack_into("<qq", self.memory, 0, NOWHERE, NOWHERE)
+
+    @classmethod
+    def inherited(cls, workers):
+        """For forked workers: as large as the machine allows; untouched pages cost nothing. None if there is no room at all."""
+        size = min(LARGEST, _physical_memory() // (2 * workers))
+        while size >= SMALLEST:
+            try:
+                return cls(size // 4096 * 4096)
+            except (OSError, ValueError):
+                size //= 4
+        return None
+
+    @classmethod
+    def named(cls, workers):
+        """For workers that start afresh: a file in the shared-memory folder, all of whose pages exist, or None if it has no room."""
+        folder = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+        free = os.statvfs(folder)
+        size = min(LARGEST >> 4, free.f_bavail * free.f_frsize // (2 * workers)) // 4096 * 4096
+        if size < SMALLEST:
+            return None
+        handle, path = tempfile.mkstemp(prefix="cresset-", dir=folder)
+        try:
+            os.posix_fallocate(handle, 0, size)
+            return cls(size, path)
+        except OSError:
+            os.unlink(path)
+            return None
+        finally:
+            os.close(handle)
+
+    def forget_name(self):
+        """Once both sides have it open."""
+        if self.path is not None and os.path.exists(self.path):
+            os.unlink(self.path)
+
+    def __reduce__(self):
+        return Arena, (self.size, self.path)
+
+    # ---- what the worker is at
+
+    def note(self, place, index):
+        struct.pack_into("<qq", self.memory, 0, place, index if type(index) is int and -(2**63) <= index < 2**63 else NOWHERE)
+
+    def noted(self):
+        """(place in the epoch, dataset index), NOWHERE for what is not known."""
+        return struct.unpack_from("<qq", self.memory, 0)
+
+    # ---- the parent's side
+
+    def region(self, block, offset, size):
+        """The bytes at `offset` as an object with the buffer protocol; the block is in use as long as any such object lives."""
+        region = (ctypes.c_char * size).from_buffer(self.memory, offset)
+        arena = weakref.ref(self)
+        self.live.setdefault(block, []).append(weakref.ref(region, lambda gone: _let_go(arena, block, gone)))
+        return region
+
+    def take_freed(self):
+        freed, self.freed = self.freed, []
+        return freed
+
+
+def _let_go(arena, block, region):
+    arena = arena()
+    if arena is None:
+        return
+    regions = arena.live.get(block)
+    if regions is not None:
+        regions[:] = [other for other in regions if other is not region]
+        if not regions:
+            del arena.live[block]
+            arena.freed.append(block)
+
+
+def _physical_memory():
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+class Blocks:
+    """The worker's side: which parts of an arena are free. A block is what one batch takes; it grows until the batch is sent."""
+
+    def __init__(self, arena, taken=()):
+        self.arena = arena
+        self.taken = dict(taken)  # offset -> size
+        self.start = self.end = None  # of the block under construction
+        self.limit, self.last_size = 0, arena.size
+
+    def give_back(self, offsets):
+        for offset in offsets:
+            self.taken.pop(offset, None)
+
+    def begin(self):
+        """Start a block: in the first gap that holds as much as the last block took, which keeps the same pages in use, or in the widest."""
+        gaps, at = [], HEADER
+        for offset in sorted(self.taken):
+            gaps.append((offset - at, at))
+            at = max(at, offset + self.taken[offset])
+        gaps.append((self.arena.size - at, at))
+        width, self.start = next((gap for gap in gaps if gap[0] >= self.last_size), max(gaps))
+        self.end, self.limit = self.start, self.start + width
+
+    def allot(self, size):
+        """The offset of `size` more bytes in the block, or None when it is full."""
+        size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        if self.start is None or self.end + size > self.limit:
+            return None
+        offset, self.end = self.end, self.end + size
+        return offset
+
+    def commit(self):
+        """End the block: its offset and size, or (None, 0) if nothing is in it."""
+        start, self.start = self.start, None
+        if start is None or self.end == start:
+            return None, 0
+        self.taken[start] = self.last_size = self.end - start
+        return start, self.last_size
+
+    def empty(self, shape, dtype):
+        """A tensor in the block, or None when it is full."""
+        count = 1
+        for size in shape:
+            count *= size
+        offset = self.allot(count * dtype.itemsize)
+        if offset is None:
+            return None
+        flat = cresset.frombuffer(self.arena.memory, dtype=dtype, count=count, offset=offset) if count else cresset.empty(0, dtype=dtype)
+        made = flat.view(shape)
+        made.arena_offset = offset
+        return made

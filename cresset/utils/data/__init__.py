@@ -1,0 +1,6 @@
+"""PyTorch's place for cresset.data."""
+
+from ...data import *  # noqa: F403
+from ...data import __all__  # noqa: F401
+from ...data.loader import _DatasetKind  # noqa: F401
+from . import dataloader, dataset, distributed, sampler  # noqa: F401

@@ -1,0 +1,1 @@
+"""PyTorch's places for collation and worker information."""

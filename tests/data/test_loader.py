@@ -1,0 +1,341 @@
+"""DataLoader: the same samples for any number of workers, resuming, and all the ways in which a worker can fail."""
+
+import ctypes
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+import cresset
+from cresset.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    TensorDataset,
+    get_worker_info,
+)
+
+
+class Noisy(Dataset):
+    """Samples with numbers from every generator."""
+
+    def __init__(self, count=20):
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        return index, cresset.rand(2), random.random()
+
+
+class Failing(Noisy):
+    """Does something at sample 7."""
+
+    def __init__(self, deed):
+        super().__init__()
+        self.deed = deed
+
+    def __getitem__(self, index):
+        if index == 7:
+            self.deed()
+        return index
+
+
+def flat(batches):
+    return [[part.tolist() for part in batch] for batch in batches]
+
+
+def children():
+    """Processes whose parent is this one."""
+    mine = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as stat:
+                fields = stat.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == os.getpid() and fields[0] != "Z":
+            mine.append(int(pid))
+    return mine
+
+
+class TestAnyNumberOfWorkers:
+    @pytest.mark.parametrize("workers", [1, 2, 5])
+    def test_gives_the_samples_and_augmentations_of_none(self, workers):
+        def epochs(count):
+            cresset.manual_seed(1)
+            loader = DataLoader(Noisy(), batch_size=3, shuffle=True, num_workers=count)
+            return flat(loader), flat(loader)
+
+        assert epochs(workers) == epochs(0)
+
+    def test_epochs_differ(self):
+        loader = DataLoader(Noisy(), batch_size=20)
+        (first,), (second,) = list(loader), list(loader)
+        assert first[1].tolist() != second[1].tolist()
+
+    def test_fetching_here_leaves_the_generators_alone(self):
+        iterator = iter(DataLoader(Noisy(), batch_size=4))
+        ours, pythons = cresset.get_rng_state(), random.getstate()
+        next(iterator)
+        assert cresset.get_rng_state().equal(ours)
+        assert random.getstate() == pythons
+
+    def test_spawned_workers(self):
+        cresset.manual_seed(2)
+        expected = flat(DataLoader(Noisy(6), batch_size=3))
+        cresset.manual_seed(2)
+        loader = DataLoader(Noisy(6), batch_size=3, num_workers=1, multiprocessing_context="spawn")
+        assert flat(loader) == expected
+        assert not [name for name in os.listdir("/dev/shm") if name.startswith("cresset-")]
+
+    def test_threads_fetch_too(self):
+        loader = DataLoader(TensorDataset(cresset.arange(10)), batch_size=3, num_workers=2, worker_type="thread")
+        assert [batch[0].tolist() for batch in loader] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+
+    def test_persistent_workers_go_on_after_a_break(self):
+        loader = DataLoader(range(12), batch_size=2, num_workers=2, persistent_workers=True)
+        next(iter(loader))
+        pids = children()
+        assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]
+        assert children() == pids
+
+    def test_batches_out_of_order_are_all_there(self):
+        loader = DataLoader(range(20), batch_size=2, num_workers=3, in_order=False)
+        assert sorted(value for batch in loader for value in batch.tolist()) == list(range(20))
+
+    def test_a_stream_is_shared_by_the_workers_that_ask(self):
+        class Stream(IterableDataset):
+            def __iter__(self):
+                info = get_worker_info()
+                return iter(range(info.id, 7, info.num_workers))
+
+        assert sorted(value for batch in DataLoader(Stream(), batch_size=2, num_workers=3) for value in batch.tolist()) == list(range(7))
+
+
+class TestMemory:
+    def test_batches_that_are_kept_stay_as_they_are(self):
+        rows = cresset.arange(4000.0).view(1000, 4)
+
+        class Rows(Dataset):
+            def __len__(self):
+                return 1000
+
+            def __getitem__(self, index):
+                return rows[index]
+
+        kept = list(DataLoader(Rows(), batch_size=10, num_workers=2))
+        assert cresset.cat(kept).equal(rows)
+
+    def test_memory_comes_back_when_a_batch_is_dropped(self):
+        loader = DataLoader(Noisy(400), batch_size=4, num_workers=1)
+        for batch in loader:
+            del batch
+        arena = loader._arenas[0]
+        assert not arena.live
+        assert max(arena.sizes) < 1 << 16  # the same few blocks went round
+
+    def test_numpy_arrays_travel_too(self):
+        numpy = pytest.importorskip("numpy")
+        loader = DataLoader(range(4), batch_size=2, num_workers=1, collate_fn=lambda samples: numpy.full(5000, samples[0]))
+        assert [array.sum() for array in loader] == [0, 10000]
+
+    def test_few_file_descriptors_are_enough(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+        try:
+            assert len(list(DataLoader(Noisy(200), batch_size=2, num_workers=8))) == 100
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    def test_a_full_arena_falls_back_to_the_pipe(self, monkeypatch, capfd):
+        from cresset.data import arena
+
+        monkeypatch.setattr(arena, "LARGEST", 1 << 20)
+        kept = list(DataLoader(range(6), batch_size=1, num_workers=1, collate_fn=lambda s: cresset.full((100_000,), float(s[0]))))
+        assert [batch[0].item() for batch in kept] == [0, 1, 2, 3, 4, 5]
+        assert capfd.readouterr().err.count("shared memory is full") == 1
+
+
+class TestResuming:
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_continues_at_the_next_batch(self, workers):
+        def make():
+            return DataLoader(Noisy(), batch_size=3, shuffle=True, num_workers=workers)
+
+        cresset.manual_seed(4)
+        whole = make()
+        first = flat(whole)
+        second = flat(whole)
+        cresset.manual_seed(4)
+        stopped = make()
+        list(stopped)
+        iterator = iter(stopped)
+        head = flat([next(iterator), next(iterator)])
+        state = stopped.state_dict()
+        del iterator
+        cresset.manual_seed(99)
+        resumed = make()
+        resumed.load_state_dict(state)
+        assert head + flat(resumed) == second
+        assert first != second
+
+    def test_a_state_between_epochs_starts_the_next(self):
+        loader = DataLoader(range(4), batch_size=2)
+        list(loader)
+        state = loader.state_dict()
+        assert (state["epoch"], state["batches"]) == (1, 0)
+        fresh = DataLoader(range(4), batch_size=2)
+        fresh.load_state_dict(state)
+        assert [batch.tolist() for batch in fresh] == [[0, 1], [2, 3]]
+
+    def test_a_generator_of_its_own_is_resumed(self):
+        def make():
+            return DataLoader(range(10), batch_size=2, shuffle=True, generator=cresset.Generator().manual_seed(8))
+
+        expected = [batch.tolist() for batch in make()]
+        stopped = make()
+        iterator = iter(stopped)
+        next(iterator)
+        resumed = make()
+        resumed.load_state_dict(stopped.state_dict())
+        assert [batch.tolist() for batch in resumed] == expected[1:]
+
+
+def leave():
+    sys.exit(3)
+
+
+def loop():
+    while True:
+        pass
+
+
+class Unpicklable(Exception):
+    def __init__(self, one, two):
+        super().__init__("cannot be rebuilt")
+
+    def __reduce__(self):
+        raise TypeError("no")
+
+
+def raise_unpicklable():
+    raise Unpicklable(1, 2)
+
+
+def end_by(number):
+    return lambda: os.kill(os.getpid(), number)
+
+
+class TestFaults:
+    """Each ends in one exception that says what happened and where, soon, and leaves no process behind."""
+
+    @pytest.mark.parametrize(
+        ("deed", "kind", "said"),
+        [
+            (end_by(signal.SIGKILL), RuntimeError, r"killed by signal: Killed \(SIGKILL\).*dataset index 7"),
+            (lambda: ctypes.string_at(0), RuntimeError, r"(?s)Segmentation fault.*dataset index 7.*in __getitem__"),
+            (leave, RuntimeError, r"left with exit code 3.*dataset index 7"),
+            (raise_unpicklable, RuntimeError, r"(?s)worker process 1.*cannot be rebuilt"),
+            (lambda: {}["seven"], KeyError, r"(?s)Caught KeyError in DataLoader worker process 1.*in __getitem__"),
+        ],
+        ids=["kill", "segfault", "exit", "unpicklable", "KeyError"],
+    )
+    def test_fault(self, deed, kind, said):
+        before, start = children(), time.monotonic()
+        with pytest.raises(kind, match=said):
+            list(DataLoader(Failing(deed), batch_size=4, num_workers=2))
+        assert time.monotonic() - start < 5
+        assert not set(children()) - set(before)
+
+    def test_endless_loop(self):
+        before, start = children(), time.monotonic()
+        with pytest.raises(RuntimeError, match=r"(?s)timed out after 1 seconds.*in loop.*dataset index 7"):
+            list(DataLoader(Failing(loop), batch_size=4, num_workers=2, timeout=1))
+        assert time.monotonic() - start < 5
+        assert not set(children()) - set(before)
+
+    def test_what_cannot_be_sent_is_named(self):
+        with pytest.raises(Exception, match="lambda"):
+            list(DataLoader(range(4), num_workers=1, collate_fn=lambda samples: lambda: samples))
+
+    def test_worker_init_fn_that_fails(self):
+        def broken(number):
+            raise OSError("no such disk")
+
+        with pytest.raises(OSError, match="no such disk"):
+            list(DataLoader(range(4), num_workers=2, worker_init_fn=broken))
+
+    def test_interrupt_and_death_of_the_parent_leave_nothing(self, tmp_path):
+        program = textwrap.dedent("""
+            import os, sys, time
+            import cresset
+            from cresset.utils.data import DataLoader, Dataset
+
+            class Slow(Dataset):
+                def __len__(self):
+                    return 1000
+                def __getitem__(self, index):
+                    open(os.path.join(sys.argv[1], str(os.getpid())), "w").close()
+                    time.sleep(0.02)
+                    return index
+
+            try:
+                for batch in DataLoader(Slow(), batch_size=2, num_workers=2):
+                    print("batch", flush=True)
+            except KeyboardInterrupt:
+                print("interrupted", flush=True)
+        """)
+        for number in (signal.SIGINT, signal.SIGKILL):
+            folder = tmp_path / str(int(number))
+            folder.mkdir()
+            with subprocess.Popen([sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+                assert process.stdout.readline() == "batch\n"
+                process.send_signal(number)
+                said, errors = process.communicate(timeout=5)
+            if number == signal.SIGINT:
+                assert said.endswith("interrupted\n")
+                assert "Traceback" not in errors
+            deadline = time.monotonic() + 5
+            while left := [pid for pid in os.listdir(folder) if os.path.exists(f"/proc/{pid}")]:
+                assert time.monotonic() < deadline, left
+                time.sleep(0.05)
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"num_workers": -1}, {"timeout": -1}, {"prefetch_factor": 2}, {"persistent_workers": True}, {"batch_size": 0}, {"shuffle": True, "sampler": [0]}, {"batch_sampler": [[0]], "shuffle": True},
+            {"batch_size": None, "drop_last": True}, {"multiprocessing_context": "fork"}, {"worker_type": "fibre"},
+        ],
+        ids=str,
+    )  # fmt: skip
+    def test_contradictions_are_refused(self, arguments):
+        with pytest.raises(ValueError):
+            DataLoader(range(4), **arguments)
+
+    def test_what_decides_the_batches_is_fixed(self):
+        loader = DataLoader(range(4))
+        with pytest.raises(ValueError, match="batch_size attribute should not be set"):
+            loader.batch_size = 2
+
+    def test_rows_taken_at_once_equal_rows_taken_one_by_one(self):
+        data = TensorDataset(cresset.randn(10, 3), cresset.arange(10))
+        quick = list(DataLoader(data, batch_size=4))
+        slow = list(DataLoader(data, batch_size=4, collate_fn=lambda samples: cresset.utils.data.default_collate(samples)))
+        assert all(a.equal(b) for one, other in zip(quick, slow, strict=True) for a, b in zip(one, other, strict=True))
+
+    def test_batch_sampler_over_a_random_sampler(self):
+        sampler = BatchSampler(RandomSampler(range(7)), 3, True)
+        assert [len(batch) for batch in sampler] == [3, 3]
+        assert len(sampler) == 2
