@@ -56,17 +56,18 @@ from .making import (  # noqa: E402, F401
 )
 from .printing import set_printoptions  # noqa: E402, F401
 from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402, F401
-from .storage import TypedStorage, UntypedStorage, is_storage  # noqa: E402, F401
+from .storage import TypedStorage, UntypedStorage, is_storage, legacy_storages as _legacy_storages  # noqa: E402, F401
 
 globals().update(_ops.functions)
 globals().update(_tensor_methods.legacy_types)
+globals().update(_legacy_storages)
 _tensor_methods.install(_ops.methods)
 typename = _tensor_methods.typename
 
 # Subpackages load when they are first used.
 _SUBPACKAGES = {
     "autograd", "linalg", "fft", "special", "nn", "optim", "utils", "func", "distributions", "testing", "masked", "signal", "random", "storage", "printing", "overrides",
-    "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "sparse", "library",
+    "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "safetensors", "sparse", "library",
 }  # fmt: skip
 
 # Functions of nn.functional that PyTorch offers as torch.<name>, too.
@@ -77,7 +78,13 @@ _OF_NN = {
 }  # fmt: skip
 
 
+# Functions of a subpackage that PyTorch offers as torch.<name>; the subpackage loads when the first of them is used.
+_OF_SUBPACKAGES = {"save": "serialization", "load": "serialization"}
+
+
 def __getattr__(name):
+    if name in _OF_SUBPACKAGES:
+        return getattr(_importlib.import_module("." + _OF_SUBPACKAGES[name], __name__), name)
     if name in _OF_NN:
         return _importlib.import_module(".nn.functional.root", __name__).functions[name]
     if name in _SUBPACKAGES:
@@ -97,4 +104,4 @@ def __getattr__(name):
 def __dir__():
     from importlib.util import find_spec
 
-    return sorted({*globals(), *_OF_NN, *(name for name in _SUBPACKAGES if find_spec(f"{__name__}.{name}"))})
+    return sorted({*globals(), *_OF_NN, *_OF_SUBPACKAGES, *(name for name in _SUBPACKAGES if find_spec(f"{__name__}.{name}"))})

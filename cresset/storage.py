@@ -4,11 +4,19 @@ from . import _native
 
 
 class UntypedStorage:
-    """A block of bytes that tensors are views of. UntypedStorage(n) makes a new one of n bytes."""
+    """A block of bytes that tensors are views of. UntypedStorage(n) makes a new one of n bytes, UntypedStorage([1, 2]) one with these bytes.
+
+    >>> cresset.UntypedStorage([1, 2]).tolist()
+    [1, 2]
+    """
 
     def __init__(self, size=0, *, device=None):
-        data = size if not isinstance(size, int) else [0] * size
-        self._bytes = _native.make_tensor(data, _native.uint8, device)
+        if isinstance(size, int):
+            import cresset
+
+            self._bytes = cresset.empty(size, dtype=_native.uint8, device=device)
+        else:
+            self._bytes = _native.make_tensor(size, _native.uint8, device)
 
     @classmethod
     def _of(cls, tensor):
@@ -95,7 +103,40 @@ class UntypedStorage:
         return memo[self._cdata]
 
     def __reduce__(self):
+        if self.device.type == "meta":
+            return UntypedStorage._meta, (self.nbytes(),)
         return _storage_from_bytes, (bytes(memoryview(self._bytes)),)
+
+    @classmethod
+    def _meta(cls, size):
+        return cls(size, device="meta")
+
+    @classmethod
+    def from_buffer(cls, buffer):
+        """A storage on the memory of a bytes-like object."""
+        return cls._of(_native.from_buffer(memoryview(buffer).cast("B")))
+
+    @classmethod
+    def from_file(cls, filename, shared=False, nbytes=0):
+        """A storage on a file's first bytes. With `shared` writes reach the file, which is made `nbytes` long if it is shorter; else they stay here.
+
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     cresset.UntypedStorage.from_file(file.name, shared=True, nbytes=3).tolist()
+        [0, 0, 0]
+        """
+        import mmap
+        import os
+
+        if not shared and os.path.getsize(filename) < nbytes:
+            raise RuntimeError(f"from_file: {filename} has {os.path.getsize(filename)} bytes, fewer than nbytes={nbytes}")
+        with open(filename, "r+b" if shared and os.path.exists(filename) else "w+b" if shared else "rb") as file:
+            if shared and os.fstat(file.fileno()).st_size < nbytes:
+                file.truncate(nbytes)
+            if nbytes == 0:
+                return cls(0)
+            flags = mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE
+            return cls.from_buffer(mmap.mmap(file.fileno(), nbytes, flags, mmap.PROT_READ | mmap.PROT_WRITE))
 
     def __repr__(self):
         return f"{self.__class__.__name__}(device={self.device}) of size {self.nbytes()}"
@@ -115,9 +156,26 @@ def _storage_from_bytes(data):
 
 
 class TypedStorage:
-    """A storage seen as elements of one dtype."""
+    """A storage seen as elements of one dtype: TypedStorage(3, dtype=cresset.float32), or around an UntypedStorage by `wrap_storage`.
 
-    def __init__(self, *, wrap_storage, dtype):
+    >>> cresset.TypedStorage([1.0, 2.0], dtype=cresset.float64)[1]
+    2.0
+    """
+
+    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+        if wrap_storage is None:
+            if len(args) > 1:
+                raise RuntimeError(f"{self.__class__.__name__}: expected a size, a sequence or a storage, got {len(args)} arguments")
+            dtype = dtype or _native.get_default_dtype()
+            given = args[0] if args else 0
+            if isinstance(given, (UntypedStorage, TypedStorage)):
+                wrap_storage = getattr(given, "_untyped_storage", given)
+            elif isinstance(given, int):
+                wrap_storage = UntypedStorage(given * dtype.itemsize, device=device)
+            else:
+                wrap_storage = _native.make_tensor(given, dtype, device).untyped_storage()
+        elif not isinstance(wrap_storage, UntypedStorage):
+            raise TypeError(f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
         self._untyped_storage, self.dtype = wrap_storage, dtype
 
     @classmethod
@@ -167,5 +225,94 @@ class TypedStorage:
     def is_shared(self):
         return self._untyped_storage.is_shared()
 
+    def share_memory_(self):
+        self._untyped_storage.share_memory_()
+        return self
+
+    def is_pinned(self, device=None):
+        return self._untyped_storage.is_pinned(device)
+
+    def clone(self):
+        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
+
+    def copy_(self, source, non_blocking=None):
+        self._elements().copy_(source._elements())
+        return self
+
+    def fill_(self, value):
+        self._elements().fill_(value)
+        return self
+
+    def resize_(self, size):
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+        return self
+
+    def cpu(self):
+        return TypedStorage(wrap_storage=self._untyped_storage.cpu(), dtype=self.dtype)
+
+    def type(self, dtype=None, non_blocking=False):
+        """The name of the storage's type; with a dtype or such a class, the elements converted to it."""
+        if dtype is None:
+            name = self._pickle_storage_type()
+            return f"torch.storage.{type(self).__name__}" if name is None else f"torch.{name}"
+        dtype = getattr(dtype, "dtype", dtype)
+        return TypedStorage._of(self._elements().to(dtype))
+
+    def _pickle_storage_type(self):
+        """The name of PyTorch's class of storages of this dtype; None: it has none."""
+        word = next((word for word, kind in STORAGE_TYPES.items() if kind.dtype == self.dtype), None)
+        return None if word is None else word + "Storage"
+
+    def __eq__(self, other):
+        return isinstance(other, TypedStorage) and self.dtype == other.dtype and self._untyped_storage == other._untyped_storage
+
+    def __hash__(self):
+        return hash(self._untyped_storage)
+
+    def __deepcopy__(self, memo):
+        import copy
+
+        return TypedStorage(wrap_storage=copy.deepcopy(self._untyped_storage, memo), dtype=self.dtype)
+
+    def __reduce__(self):
+        return _typed_storage, (self._untyped_storage, self.dtype)
+
+    @classmethod
+    def from_buffer(cls, buffer, byte_order="native", count=-1, offset=0, dtype=None):
+        """A storage of `count` elements on the memory of a bytes-like object, from byte `offset` on."""
+        memory = memoryview(buffer).cast("B")[offset:]
+        count = len(memory) // dtype.itemsize if count < 0 else count
+        return cls(wrap_storage=UntypedStorage.from_buffer(memory[: count * dtype.itemsize]), dtype=dtype)
+
+    @classmethod
+    def from_file(cls, filename, shared=False, size=0):
+        """A storage of `size` elements on a file; see UntypedStorage.from_file."""
+        dtype = cls.dtype if isinstance(getattr(cls, "dtype", None), _native.dtype) else _native.get_default_dtype()
+        return TypedStorage(wrap_storage=UntypedStorage.from_file(filename, shared, size * dtype.itemsize), dtype=dtype)
+
     def __repr__(self):
-        return f"{self.__class__.__name__}(dtype={self.dtype}, device={self.device}) of size {len(self)}"
+        return f"{TypedStorage.__name__}(dtype={self.dtype}, device={self.device}) of size {len(self)}"
+
+
+def _typed_storage(untyped, dtype):
+    return TypedStorage(wrap_storage=untyped, dtype=dtype)
+
+
+class _StorageOfType(type):
+    """The type of FloatStorage, LongStorage, ...: each makes TypedStorages of its dtype, and knows them as its instances."""
+
+    def __call__(cls, *args, **kwargs):
+        return TypedStorage(*args, **{"dtype": cls.dtype, **kwargs})
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, TypedStorage) and instance.dtype == cls.dtype
+
+
+STORAGE_TYPES = {
+    word: _StorageOfType(word + "Storage", (), {"dtype": getattr(_native, name), "is_cuda": False, "__module__": "torch", "from_file": classmethod(TypedStorage.from_file.__func__)})
+    for word, name in {
+        "Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32", "Short": "int16", "Char": "int8",
+        "Byte": "uint8", "Bool": "bool", "ComplexDouble": "complex128", "ComplexFloat": "complex64",
+    }.items()
+}  # fmt: skip
+legacy_storages = {kind.__name__: kind for kind in STORAGE_TYPES.values()}

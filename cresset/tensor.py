@@ -204,34 +204,15 @@ class _no_recording:
         _native.set_grad_mode(self.before)
 
 
-def rebuild_tensor(kind, storage, dtype, offset, size, stride, requires_grad, state):
-    """The inverse of pickling: a tensor of class `kind` (None: Tensor) on a storage, which several tensors may share."""
-    new = _native.make_tensor([], dtype, None)
-    _native.set_storage(new, storage._bytes, offset, size, stride)
-    if kind is not None:
-        new = _native.make_subclass(kind, new)
-    if requires_grad:
-        new.requires_grad_()
-    if state:
-        new.__dict__.update(state)
-    return new
-
-
-def rebuild_meta_tensor(kind, dtype, size, stride, requires_grad):
-    import cresset
-
-    new = cresset.empty_strided(size, stride, dtype=dtype, device="meta")
-    if kind is not None:
-        new = _native.make_subclass(kind, new)
-    return new.requires_grad_(requires_grad)
-
-
 def __reduce_ex__(self, protocol):
-    kind = None if self.__class__ is Tensor else self.__class__
-    if self.device.type == "meta":
-        return rebuild_meta_tensor, (kind, self.dtype, tuple(self.shape), self.stride(), self.requires_grad)
-    state = {k: v for k, v in self.__dict__.items() if k != "_post_accumulate_hooks"}
-    return rebuild_tensor, (kind, self.untyped_storage(), self.dtype, self.storage_offset(), tuple(self.shape), self.stride(), self.requires_grad, state)
+    from ._utils import _get_obj_state, _rebuild_from_type_v2, reduce_tensor
+
+    kind, state = self.__class__, _get_obj_state(self)
+    if kind is Tensor and not state:
+        return reduce_tensor(self)
+    with _without_overrides():
+        function, arguments = reduce_tensor(self)
+    return _rebuild_from_type_v2, (function, None if kind is Tensor else kind, arguments, state)  # pickle cannot name Tensor: it would look in torch
 
 
 def set_(self, source=None, storage_offset=0, size=None, stride=None):

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 
 import cresset
-from cresset import Tensor, _native
+from cresset import Tensor, _native, _utils
 
 __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "is_lazy"]
 
@@ -52,7 +52,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
-        return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
+        state = _utils._get_obj_state(self)
+        if state:
+            return _utils._rebuild_parameter_with_state, (self.data, self.requires_grad, OrderedDict(), state)
+        return _utils._rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
 
     __torch_function__ = Tensor._disabled_torch_function
 
@@ -73,10 +76,6 @@ def forget_gradients(parameters, set_to_none=True):
             grad.requires_grad_(False)
     if grads:
         cresset._foreach_zero_(grads)
-
-
-def _rebuild_parameter(data, requires_grad, backward_hooks):
-    return Parameter(data, requires_grad)
 
 
 class _BufferMeta(type(Tensor)):

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cmath>
 
+#include "dispatch/autocast.h"
+
 namespace cresset {
 namespace {
 
@@ -319,6 +321,9 @@ void after_backward(std::function<void()> step) {
   BackwardRun::current->at_end.push_back(std::move(step));
 }
 
-std::vector<Tensor> run_backward(const BackwardRequest& request) { return BackwardRun(request).go(); }
+std::vector<Tensor> run_backward(const BackwardRequest& request) {
+  const AutocastOffGuard off;  // derivatives run in the precision of their forward pass, wherever backward is called
+  return BackwardRun(request).go();
+}
 
 }  // namespace cresset

@@ -211,6 +211,6 @@ RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources) {
   return holder;
 }
 
-void install_autograd() { autograd_steps = {before_write, save_before, record, after_view, forward_mode, renew_view}; }
+void install_autograd() { autograd_steps = {before_write, save_before, record, after_view, forward_mode, is_leaf, renew_view}; }
 
 }  // namespace cresset

@@ -25,6 +25,7 @@ NB_MODULE(_native, m) {
     add_node_type(m.ptr());
     add_derivatives(m.ptr());
     add_autograd(m.ptr());
+    add_autocast(m.ptr());
     add_data(m.ptr());
     add_dlpack(m.ptr());
     add_runtime(m.ptr());

@@ -141,6 +141,7 @@ void add_tensor_type(PyObject* module);
 void add_operator_type(PyObject* module);
 void add_node_type(PyObject* module);
 void add_autograd(PyObject* module);
+void add_autocast(PyObject* module);
 void add_dlpack(PyObject* module);
 void add_data(PyObject* module);
 void add_derivatives(PyObject* module);

@@ -1,5 +1,7 @@
 #include "dispatch/call.h"
 
+#include "dispatch/autocast.h"
+
 #include <algorithm>
 
 namespace cresset {
@@ -232,6 +234,7 @@ void execute(Call& c) {
 
 void call(Call& c) {
   const Operator& op = c.op;
+  if (op.autocast && modes.autocast && autocast(c)) return;
   if (op.composite) return op.run[0](c);
   if (op.instead)
     if (const Operator* other = op.instead(c)) return call_instead(c, *other);

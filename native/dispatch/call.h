@@ -1,4 +1,4 @@
-// The call path below Python: autograd, then the kernel. (The tracer, which sees Python objects, stands in bindings/operator_type.cpp.)
+// The call path below Python: autocast, autograd, then the kernel. (The tracer, which sees Python objects, stands in bindings/operator_type.cpp.)
 #pragma once
 #include "dispatch/operator.h"
 
@@ -9,6 +9,9 @@ struct Modes {
   bool grad_enabled = true;
   bool inference = false;
   bool anomaly = false, anomaly_checks_nan = true;
+  uint8_t autocast = 0;                                     // bit i: on for device type i; see dispatch/autocast.h
+  bool autocast_keeps_casts = true;
+  Dtype autocast_dtype[2] = {Dtype::bf16, Dtype::f16};      // the low precision on the CPU and on CUDA
 };
 extern thread_local Modes modes;
 
@@ -28,6 +31,7 @@ struct AutogradSteps {
   void (*record)(Call&);                                           // make the node
   void (*after_view)(Call&);                                       // note whose view the results are
   void (*forward_mode)(Call&);                                     // push tangents through
+  bool (*is_leaf)(const Tensor&);
   void (*renew_view)(const TensorImpl&);                           // a view whose base has become recorded, or got a tangent, is and has too
 };
 extern AutogradSteps autograd_steps;

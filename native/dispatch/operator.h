@@ -76,6 +76,7 @@ class Operator {
   bool is_method = true, is_function = true;
   bool composite = false;             // run is made of other operators, which record themselves
   bool first_result_only = false;     // of several results only the first has a gradient (the others are statistics)
+  uint8_t autocast = 0;               // see dispatch/autocast.h
   bool shares_results = false;        // several results may be views of one another (split)
   std::string node_name;              // AddBackward0
   std::string doc;

@@ -21,10 +21,10 @@ PYTHON = [
     [
         "ops", "autograd", "linalg", "fft", "special", "func", "functional", "random", "cuda", "cpu", "backends",
         "accelerator", "profiler", "library", "overrides", "return_types", "storage", "sparse", "nested", "masked",
-        "signal", "futures", "tensor", "making", "interpreted", "quantized",
+        "signal", "futures", "tensor", "making", "interpreted", "quantized", "_utils",
     ],
     ["nn", "amp"],
-    ["optim", "data", "serialization", "distributions", "testing", "utils", "multiprocessing", "hub"],
+    ["optim", "data", "serialization", "safetensors", "distributions", "testing", "utils", "multiprocessing", "hub"],
     ["compiler", "fx", "jit"],
     ["export", "onnx", "distributed", "ao", "quantization", "package"],
     ["train", "serve", "vision", "audio", "text", "metrics", "cli"],

@@ -1,0 +1,151 @@
+"""PyTorch's torch._utils, as far as files and other packages name it: how tensors are rebuilt from a storage, and flattened into one."""
+
+from collections import OrderedDict
+
+from . import _native
+from .storage import TypedStorage
+
+__all__ = []
+
+
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    """A tensor of the dtype of a typed storage, on its memory."""
+    new = _native.make_tensor([], storage.dtype, storage.device)
+    return _native.set_storage(new, storage._untyped_storage._bytes, storage_offset, tuple(size), tuple(stride))
+
+
+def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
+    """The inverse of pickling a tensor."""
+    tensor = _rebuild_tensor(storage, storage_offset, size, stride)
+    for change in ("conj", "neg"):  # PyTorch's lazy forms of these; here they are done at once
+        if metadata and metadata.get(change):
+            tensor = getattr(tensor, change)()
+    if requires_grad:
+        tensor.requires_grad_()
+    return tensor
+
+
+def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+    """The same for the dtypes that have no storage class of their own: the storage is bytes."""
+    untyped = getattr(storage, "_untyped_storage", storage)
+    typed = TypedStorage(wrap_storage=untyped, dtype=dtype)
+    return _rebuild_tensor_v2(typed, storage_offset, size, stride, requires_grad, backward_hooks, metadata)
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    """The inverse of pickling a tensor without data."""
+    import cresset
+
+    return cresset.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta").requires_grad_(requires_grad)
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    """The inverse of pickling a Parameter."""
+    from .nn.parameter import Parameter  # upward: a Parameter is a tensor that nn knows
+
+    return Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    """The same for a Parameter with attributes of its own."""
+    return _set_obj_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def _rebuild_from_type_v2(func, new_type, args, state):
+    """The inverse of pickling an instance of a subclass of Tensor, or (new_type None or Tensor) a tensor with attributes of its own."""
+    tensor = func(*args)
+    new_type = new_type or type(tensor)
+    if type(tensor) is not new_type:
+        tensor = tensor.as_subclass(new_type)
+    if hasattr(new_type, "__setstate__"):
+        tensor.__setstate__(state)
+        return tensor
+    return _set_obj_state(tensor, state)
+
+
+def _get_obj_state(obj):
+    """The attributes of an object, for pickling."""
+    return {name: value for name, value in obj.__dict__.items() if name != "_post_accumulate_hooks"}
+
+
+def _set_obj_state(obj, state):
+    """Give an object the attributes that `_get_obj_state` read."""
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    obj.__dict__.update(attributes or {})
+    for name, value in (slots or {}).items():
+        setattr(obj, name, value)
+    return obj
+
+
+def reduce_tensor(tensor):
+    """What pickles a plain tensor: (function, arguments)."""
+    size, stride = tuple(tensor.shape), tensor.stride()
+    if tensor.device.type == "meta":
+        return _rebuild_meta_tensor_no_storage, (tensor.dtype, size, stride, tensor.requires_grad)
+    storage = tensor.storage()
+    rest = (tensor.storage_offset(), size, stride, tensor.requires_grad, OrderedDict())
+    if storage._pickle_storage_type() is None:
+        return _rebuild_tensor_v3, (storage._untyped_storage, *rest, tensor.dtype)
+    return _rebuild_tensor_v2, (storage, *rest)
+
+
+def _flatten_dense_tensors(tensors):
+    """One flat tensor with the elements of all."""
+    import cresset
+
+    return cresset.cat([tensor.contiguous().view(-1) for tensor in tensors]) if len(tensors) else cresset.tensor([])
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """The inverse of `_flatten_dense_tensors`: views of `flat` in the shapes of `tensors`."""
+    views, at = [], 0
+    for tensor in tensors:
+        views.append(flat.narrow(0, at, tensor.numel()).view_as(tensor))
+        at += tensor.numel()
+    return tuple(views)
+
+
+def _take_tensors(tensors, size_limit):
+    """Groups of tensors of one dtype and device that stay below `size_limit` bytes each."""
+    groups = {}
+    for tensor in tensors:
+        key, bytes_needed = (tensor.dtype, tensor.device), tensor.numel() * tensor.element_size()
+        group, size = groups.get(key, ([], 0))
+        if group and size + bytes_needed > size_limit:
+            yield group
+            group, size = [], 0
+        groups[key] = ([*group, tensor], size + bytes_needed)
+    for group, _size in groups.values():
+        if group:
+            yield group
+
+
+class ExceptionWrapper:
+    """An exception on its way to another thread or process; `reraise` raises it there with the traceback as text.
+
+    >>> try:
+    ...     raise ValueError("bad")
+    ... except ValueError:
+    ...     kept = cresset._utils.ExceptionWrapper(where="in a worker")
+    >>> kept.exc_type.__name__
+    'ValueError'
+    """
+
+    def __init__(self, exc_info=None, where="in background"):
+        import sys
+        import traceback
+
+        exc_info = sys.exc_info() if exc_info is None else exc_info
+        self.exc_type, self.where = exc_info[0], where
+        self.exc_msg = "".join(traceback.format_exception(*exc_info))
+
+    def reraise(self):
+        """Raise the exception again."""
+        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            raise KeyError(message)
+        try:
+            exception = self.exc_type(message)
+        except Exception:
+            raise RuntimeError(message) from None
+        raise exception

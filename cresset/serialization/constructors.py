@@ -1,0 +1,513 @@
+"""The closed list: what a file may name, and how each name is built from data.
+
+`Constructors` serves one load. A name that is not in TABLE is refused unless the user has added it (`add_safe_globals`), or, with weights_only=False,
+if it is a class of modules that this process has loaded, or one of the standard library's containers of data.
+"""
+
+import collections
+import pickle
+import sys
+
+import cresset
+from cresset import Tensor, _native
+from cresset.storage import STORAGE_TYPES, TypedStorage, UntypedStorage
+
+from .. import _utils
+from .pickles import check_key, checked_elements
+
+__all__ = ["Constructors", "is_known"]
+
+
+class Function:
+    """A function that a file names. It is not the function itself, so nothing but this list can call it."""
+
+    def __init__(self, title, method):
+        self.title, self.method = title, method
+
+    def __repr__(self):
+        return f"<{self.title}, named in a file>"
+
+    def __reduce__(self):
+        raise TypeError(f"{self.title} was only named in a file; it cannot be saved again")
+
+
+TABLE = {}  # "module.name" -> what GLOBAL puts on the stack
+METHODS = {}  # that value -> the name of the method of Constructors that applies it to arguments
+
+
+def _class(kind, method, *titles):
+    for title in titles or (f"{kind.__module__}.{kind.__qualname__}",):
+        TABLE[title] = kind
+    METHODS[kind] = method
+
+
+def _function(method, *titles):
+    for title in titles:
+        TABLE[title] = made = Function(title, method)
+        METHODS[made] = method
+
+
+def _fill_table():
+    _class(collections.OrderedDict, "ordered_dict")
+    _class(collections.Counter, "counter")
+    _class(collections.defaultdict, "default_dict")
+    for name, kind in {"set": set, "frozenset": frozenset, "list": list, "dict": dict, "tuple": tuple, "bytearray": bytearray, "bytes": bytes}.items():
+        _class(kind, name + "_of", f"builtins.{name}", f"__builtin__.{name}")
+    for name, kind in {"complex": complex, "slice": slice, "range": range}.items():
+        _class(kind, name + "_of", f"builtins.{name}", f"__builtin__.{name}")
+    for kind in (int, float, str, bool):  # named as the default of a defaultdict, never applied
+        TABLE[f"builtins.{kind.__name__}"] = TABLE[f"__builtin__.{kind.__name__}"] = kind
+    _function("encode", "_codecs.encode")
+    _class(_native.Size, "size", "torch.Size")
+    _class(_native.device, "device", "torch.device")
+    _class(Tensor, "tensor_class", "torch.Tensor", "torch._tensor.Tensor")
+    for name in dir(_native):
+        value = getattr(_native, name)
+        if isinstance(value, (_native.dtype, _native.layout, _native.memory_format)):
+            TABLE[f"torch.{name}"] = value
+    _function("layout", "torch.serialization._get_layout")
+    for word, kind in STORAGE_TYPES.items():
+        _class(kind, "storage_class", f"torch.{word}Storage", f"torch.cuda.{word}Storage", f"torch.storage.{word}Storage")
+    _class(UntypedStorage, "storage_class", "torch.storage.UntypedStorage", "torch.UntypedStorage", "torch.storage._UntypedStorage")
+    _class(TypedStorage, "storage_class", "torch.storage.TypedStorage", "torch.TypedStorage", "torch.storage._TypedStorage")
+    for name in ("tensor", "tensor_v2", "tensor_v3", "parameter", "parameter_with_state", "sparse_tensor"):
+        _function("rebuild_" + name, f"torch._utils._rebuild_{name}")
+    _function("rebuild_meta_tensor", "torch._utils._rebuild_meta_tensor_no_storage")
+    _function("rebuild_from_numpy", "torch._utils._rebuild_device_tensor_from_numpy")
+    _function("rebuild_from_cpu_tensor", "torch._utils._rebuild_device_tensor_from_cpu_tensor")
+    _function("rebuild_from_type", "torch._tensor._rebuild_from_type_v2")
+    _function("numpy_scalar", "numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar")
+    _function("numpy_array", "numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct")
+    _function("numpy_frombuffer", "numpy.core.numeric._frombuffer", "numpy._core.numeric._frombuffer")
+    _function("numpy_class", "numpy.ndarray")
+    _function("numpy_dtype", "numpy.dtype")
+
+
+# With weights_only=False these come back, too: containers of data in the standard library.
+STANDARD = {
+    "argparse.Namespace", "types.SimpleNamespace", "collections.deque", "datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta",
+    "datetime.timezone", "decimal.Decimal", "fractions.Fraction", "pathlib.Path", "pathlib.PosixPath", "pathlib.PurePosixPath", "pathlib.WindowsPath",
+    "pathlib.PureWindowsPath", "uuid.UUID", "ipaddress.IPv4Address", "ipaddress.IPv6Address",
+}  # fmt: skip
+_STANDARD_PLAIN = {"deque", "date", "datetime", "time", "timedelta", "timezone", "Decimal", "Fraction"}
+
+
+class Constructors:
+    """What the names of one file stand for.
+
+    Args:
+        size: of the file; copies that its makers make are counted against it, so that naming one list often costs no more memory than the file has.
+        safe: the user's own globals, by "module.name".
+        trusting: weights_only=False.
+    """
+
+    def __init__(self, size, safe, trusting):
+        if not TABLE:
+            _fill_table()
+        self.budget, self.safe, self.trusting = size + 4096, safe, trusting
+        self.added = {}
+
+    # ---- names
+
+    def name(self, module, name):
+        title = f"{module}.{name}"
+        if title in self.safe:
+            value = self.safe[title]
+            self.allow(value)
+            return value
+        try:
+            return TABLE[title]
+        except KeyError:
+            pass
+        if title in ("torch.nn.parameter.Parameter", "torch.nn.Parameter"):
+            from cresset.nn import Parameter
+
+            self.added[Parameter] = lambda arguments: Parameter(*self.exactly(arguments, Tensor, bool))
+            return Parameter
+        if self.trusting:
+            return self.trusted(module, name)
+        raise pickle.UnpicklingError(_advice(title, False))
+
+    def allow(self, value):
+        self.added[value] = lambda arguments: value(*arguments)
+        if isinstance(value, type):
+            self.added["new", value] = lambda arguments: value.__new__(value, *arguments)
+
+    def trusted(self, module, name):
+        """A class that may be read with weights_only=False: it exists in this process already, and holds data."""
+        title = f"{module}.{name}"
+        if title in STANDARD:
+            kind = getattr(__import__(module), name)
+            if name in _STANDARD_PLAIN or module == "pathlib":
+                self.added[kind] = lambda arguments: kind(*self.plain(arguments))
+            self.added["new", kind] = lambda arguments: self.empty_instance(kind, arguments)
+            return kind
+        if title == "copyreg._reconstructor":
+            made = Function(title, "")
+            self.added[made] = self.reconstructor
+            return made
+        if title == "builtins.object" or title == "__builtin__.object":
+            return object
+        here = "cresset" + module[5:] if module == "torch" or module.startswith("torch.") else module
+        owner = sys.modules.get(here)
+        if owner is None and here.startswith("cresset."):
+            owner = _place(here)
+        if owner is None:
+            raise pickle.UnpicklingError(_advice(title, True) + f". The module {module} is not imported in this process")
+        value = owner
+        for part in name.split("."):
+            if not hasattr(value, part):
+                raise AttributeError(f"load: the file names {title}, but the module {module} has no {name}; import or define the class first")
+            value = getattr(value, part)
+        from cresset.nn import Module
+
+        if not (isinstance(value, type) and issubclass(value, Module)):
+            raise pickle.UnpicklingError(_advice(title, True))
+        if value.__new__ is object.__new__:
+            self.added["new", value] = lambda arguments: self.empty_instance(value, arguments)
+        return value
+
+    def empty_instance(self, kind, arguments):
+        if arguments:
+            raise pickle.UnpicklingError(f"{kind.__name__} takes no arguments here, got {len(arguments)}")
+        return kind.__new__(kind)
+
+    def reconstructor(self, arguments):
+        """What protocols 0 and 1 write for an instance: (class, object, None)."""
+        kind, base, state = arguments
+        if base is not object or state is not None:
+            raise pickle.UnpicklingError("copyreg._reconstructor is only read for subclasses of object")
+        maker = self.added.get(("new", kind))
+        if maker is None:
+            raise pickle.UnpicklingError("copyreg._reconstructor applies a value which is not a constructor of data")
+        return maker(())
+
+    def get(self, key):
+        """The function that applies what GLOBAL gave to arguments; None: there is none."""
+        maker = self.added.get(key)
+        if maker is None:
+            if type(key) is tuple:  # NEWOBJ: of the classes in the list, the containers are built alike
+                key = key[1]
+                if not isinstance(key, type) or key in self.added:
+                    return None
+            method = METHODS.get(key)
+            return None if method is None else getattr(self, method)
+        return maker
+
+    # ---- checks
+
+    def charge(self, count):
+        self.budget -= count
+        if self.budget < 0:
+            raise pickle.UnpicklingError("the file makes more copies of its values than it has bytes")
+
+    def exactly(self, arguments, *kinds):
+        if len(arguments) > len(kinds):
+            raise pickle.UnpicklingError(f"expected at most {len(kinds)} arguments, got {len(arguments)}")
+        for argument, kind in zip(arguments, kinds, strict=False):
+            if not isinstance(argument, kind):
+                raise pickle.UnpicklingError(f"expected an argument of type {getattr(kind, '__name__', kind)}, got {type(argument).__name__}")
+        return arguments
+
+    def plain(self, arguments):
+        for argument in arguments:
+            if type(argument) not in (str, bytes, int, float, bool, complex, type(None), list, tuple):
+                if type(argument).__module__ != "datetime":
+                    raise pickle.UnpicklingError(f"expected plain values, got {type(argument).__name__}")
+            if isinstance(argument, (str, bytes, list, tuple)):
+                self.charge(len(argument))
+        return arguments
+
+    # ---- containers and numbers
+
+    def elements(self, arguments):
+        """The elements of the one list, tuple or set in `arguments`, or of nothing."""
+        (items,) = self.exactly(arguments, (list, tuple, set, frozenset, dict)) or ((),)
+        self.charge(len(items))
+        return items
+
+    def set_of(self, arguments):
+        return set(checked_elements(self.elements(arguments)))
+
+    def frozenset_of(self, arguments):
+        return frozenset(checked_elements(self.elements(arguments)))
+
+    def list_of(self, arguments):
+        return list(self.elements(arguments))
+
+    def tuple_of(self, arguments):
+        return tuple(self.elements(arguments))
+
+    def pairs(self, arguments):
+        items = self.elements(arguments)
+        if isinstance(items, dict):
+            return items
+        for pair in items:
+            if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+                raise pickle.UnpicklingError("a dictionary is made of pairs")
+            check_key(pair[0])
+        return items
+
+    def dict_of(self, arguments):
+        return dict(self.pairs(arguments))
+
+    def ordered_dict(self, arguments):
+        return collections.OrderedDict(self.pairs(arguments)) if arguments else collections.OrderedDict()
+
+    def counter(self, arguments):
+        (counts,) = self.exactly(arguments, dict) or ({},)
+        self.charge(len(counts))
+        return collections.Counter(counts)
+
+    def default_dict(self, arguments):
+        kind = arguments[0] if arguments else None
+        if kind not in (None, list, dict, set, int, float, str, bool, tuple, collections.OrderedDict) or len(arguments) > 1:
+            raise pickle.UnpicklingError("a defaultdict is read with a plain type for its default")
+        return collections.defaultdict(kind)
+
+    def bytearray_of(self, arguments):
+        return bytearray(self.bytes_of(arguments))
+
+    def bytes_of(self, arguments):
+        if not arguments:
+            return b""
+        if len(arguments) == 2:
+            return self.encode(arguments)
+        (data,) = self.exactly(arguments, (bytes, bytearray, list))
+        self.charge(len(data))
+        return bytes(data)
+
+    def encode(self, arguments):
+        text, encoding = self.exactly(arguments, str, str)
+        if encoding not in ("latin1", "latin-1", "utf-8", "utf8", "ascii"):
+            raise pickle.UnpicklingError(f"bytes in the encoding {encoding!r} are not read; PyTorch writes latin1")
+        self.charge(len(text))
+        return text.encode(encoding)
+
+    def complex_of(self, arguments):
+        return complex(*self.exactly(arguments, (int, float), (int, float)))
+
+    def slice_of(self, arguments):
+        return slice(*self.plain(arguments))
+
+    def range_of(self, arguments):
+        return range(*self.exactly(arguments, int, int, int))
+
+    def size(self, arguments):
+        (sizes,) = self.exactly(arguments, (tuple, list))
+        self.charge(len(sizes))
+        return _native.Size(sizes)
+
+    def device(self, arguments):
+        return _native.device(*self.exactly(arguments, (str, int), int))
+
+    def layout(self, arguments):
+        (name,) = self.exactly(arguments, str)
+        layout = TABLE.get(name)
+        if not isinstance(layout, _native.layout):
+            raise pickle.UnpicklingError(f"there is no layout {name!r}")
+        return layout
+
+    # ---- tensors
+
+    def tensor_class(self, arguments):
+        raise pickle.UnpicklingError("a tensor is made from its storage, not by its class")
+
+    storage_class = numpy_class = tensor_class
+
+    def dimensions(self, *lists):
+        for numbers in lists:
+            if not isinstance(numbers, (tuple, list)) or not all(type(number) is int for number in numbers):
+                raise pickle.UnpicklingError("a tensor's sizes and strides are integers")
+            self.charge(len(numbers))
+
+    def rebuild_tensor(self, arguments):
+        storage, offset, size, stride = self.exactly(arguments, TypedStorage, int, (tuple, list), (tuple, list))
+        self.dimensions(size, stride)
+        return _utils._rebuild_tensor(storage, offset, size, stride)
+
+    def rebuild_tensor_v2(self, arguments):
+        if len(arguments) < 6:
+            raise pickle.UnpicklingError(f"a tensor is made of 6 parts, got {len(arguments)}")
+        storage, offset, size, stride, requires_grad, _hooks, *metadata = self.exactly(
+            arguments, TypedStorage, int, (tuple, list), (tuple, list), bool, (dict, type(None)), (dict, type(None))
+        )
+        self.dimensions(size, stride)
+        return _utils._rebuild_tensor_v2(storage, offset, size, stride, requires_grad, None, *metadata)
+
+    def rebuild_tensor_v3(self, arguments):
+        if len(arguments) < 7:
+            raise pickle.UnpicklingError(f"a tensor is made of 7 parts, got {len(arguments)}")
+        storage, offset, size, stride, requires_grad, _hooks, dtype, *metadata = self.exactly(
+            arguments, (TypedStorage, UntypedStorage), int, (tuple, list), (tuple, list), bool, (dict, type(None)), _native.dtype, (dict, type(None))
+        )
+        self.dimensions(size, stride)
+        return _utils._rebuild_tensor_v3(storage, offset, size, stride, requires_grad, None, dtype, *metadata)
+
+    def rebuild_meta_tensor(self, arguments):
+        dtype, size, stride, requires_grad = self.exactly(arguments, _native.dtype, (tuple, list), (tuple, list), bool)
+        self.dimensions(size, stride)
+        return _utils._rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad)
+
+    def rebuild_parameter(self, arguments):
+        data, requires_grad, _hooks = self.exactly(arguments, Tensor, bool, (dict, type(None)))
+        return _utils._rebuild_parameter(data, requires_grad, None)
+
+    def rebuild_parameter_with_state(self, arguments):
+        data, requires_grad, _hooks, state = self.exactly(arguments, Tensor, bool, (dict, type(None)), (dict, tuple))
+        parameter = _utils._rebuild_parameter(data, requires_grad, None)
+        self.set_attributes(parameter, state)
+        return parameter
+
+    def rebuild_sparse_tensor(self, arguments):
+        layout, data = self.exactly(arguments, _native.layout, tuple)
+        if not hasattr(cresset, "sparse_coo_tensor") or layout != _native.sparse_coo or len(data) not in (3, 4):
+            raise pickle.UnpicklingError(f"tensors of layout {layout} are not read")
+        indices, values, size = data[:3]
+        self.exactly((indices, values), Tensor, Tensor)
+        self.dimensions(size)
+        return cresset.sparse_coo_tensor(indices, values, size, check_invariants=True)
+
+    def rebuild_from_numpy(self, arguments):
+        array, dtype, device, requires_grad = arguments
+        import numpy
+
+        self.exactly((array, dtype, requires_grad), numpy.ndarray, _native.dtype, bool)
+        return cresset.from_numpy(array.copy()).to(dtype).requires_grad_(requires_grad)
+
+    def rebuild_from_cpu_tensor(self, arguments):
+        data, dtype, _device, requires_grad = self.exactly(arguments, Tensor, _native.dtype, object, bool)
+        return data.to(dtype).requires_grad_(requires_grad)
+
+    def rebuild_from_type(self, arguments):
+        rebuild, kind, inner, state = self.exactly(arguments, Function, type, tuple, (dict, tuple))
+        if not rebuild.method.startswith("rebuild_"):
+            raise pickle.UnpicklingError(f"{rebuild.title} does not make tensors")
+        tensor = getattr(self, rebuild.method)(inner)
+        if kind not in METHODS and kind not in self.added:
+            raise pickle.UnpicklingError(f"{kind.__name__} is not a kind of tensor that was allowed")
+        if not issubclass(kind, Tensor):
+            raise pickle.UnpicklingError(f"{kind.__name__} is not a kind of tensor")
+        if type(tensor) is not kind:
+            tensor = tensor.as_subclass(kind)
+        self.set_attributes(tensor, state)
+        return tensor
+
+    # ---- NumPy
+
+    def numpy_dtype(self, arguments):
+        import numpy
+
+        if not arguments or type(arguments[0]) is not str or len(arguments[0]) > 8:
+            raise pickle.UnpicklingError("a NumPy dtype is read from its short name")
+        text = arguments[0].lstrip("<=|")
+        if text[:1] not in "biufcSU" or not text[1:].isdigit():
+            raise pickle.UnpicklingError(f"a NumPy dtype {arguments[0]!r} is not read; only numbers, booleans and text are data")
+        return numpy.dtype(text)
+
+    def numpy_data(self, dtype, shape, data):
+        """Bytes that fit the shape and dtype of an array."""
+        import math
+
+        import numpy
+
+        if not isinstance(dtype, numpy.dtype):
+            raise pickle.UnpicklingError("expected a NumPy dtype")
+        self.dimensions(shape)
+        data = data.encode("latin1") if isinstance(data, str) else bytes(data)
+        if any(n < 0 for n in shape) or math.prod(shape) * dtype.itemsize != len(data):
+            raise pickle.UnpicklingError(f"a NumPy array of shape {shape} and dtype {dtype} does not have {len(data)} bytes")
+        self.charge(len(data))
+        return data
+
+    def numpy_scalar(self, arguments):
+        import numpy
+
+        dtype, data = self.exactly(arguments, numpy.dtype, (bytes, str))
+        return numpy.frombuffer(self.numpy_data(dtype, (), data), dtype)[0]
+
+    def numpy_array(self, arguments):
+        import numpy
+
+        if len(arguments) != 3 or getattr(arguments[0], "title", None) != "numpy.ndarray":
+            raise pickle.UnpicklingError("only plain NumPy arrays are read")
+        return numpy.empty(0, "b")  # BUILD gives it its shape and bytes
+
+    def numpy_frombuffer(self, arguments):
+        import numpy
+
+        data, dtype, shape, order = self.exactly(arguments, (bytes, bytearray), numpy.dtype, tuple, str)
+        return numpy.frombuffer(self.numpy_data(dtype, shape, data), dtype).reshape(shape, order="F" if order == "F" else "C").copy("K")
+
+    def build_numpy(self, instance, state):
+        import numpy
+
+        if isinstance(instance, numpy.dtype):
+            if not isinstance(state, tuple) or len(state) < 2 or state[1] not in ("<", "|", "="):
+                raise pickle.UnpicklingError("a NumPy dtype is read in little-endian order")
+            return
+        if type(instance) is not numpy.ndarray or not isinstance(state, tuple) or len(state) != 5:
+            raise pickle.UnpicklingError(f"BUILD on a value of type {type(instance).__name__}")
+        _version, shape, dtype, fortran, data = self.exactly(state, int, tuple, numpy.dtype, (bool, int), (bytes, str))
+        instance.__setstate__((1, shape, dtype, bool(fortran), self.numpy_data(dtype, shape, data)))
+
+    # ---- BUILD
+
+    def build(self, instance, state):
+        """Give `instance` its state: what BUILD does."""
+        kind = type(instance)
+        if kind.__module__ == "numpy" or kind.__module__.startswith("numpy."):
+            self.build_numpy(instance, state)
+        elif kind is collections.OrderedDict or isinstance(instance, Tensor):
+            self.set_attributes(instance, state)
+        elif kind in self.added or ("new", kind) in self.added:
+            if hasattr(kind, "__setstate__"):
+                instance.__setstate__(state)
+            else:
+                self.set_attributes(instance, state, shadowing=True)
+        else:
+            raise pickle.UnpicklingError(f"BUILD on a value of type {kind.__name__}, which has no state")
+
+    def set_attributes(self, instance, state, shadowing=False):
+        slots = None
+        if isinstance(state, tuple) and len(state) == 2:
+            state, slots = state
+        for attributes in filter(None, (state, slots)):
+            if not isinstance(attributes, dict):
+                raise pickle.UnpicklingError("the state of an object is a dictionary")
+            self.charge(len(attributes))
+            for name, value in attributes.items():
+                if type(name) is not str or name.startswith("__") or (not shadowing and hasattr(type(instance), name)):
+                    raise pickle.UnpicklingError(f"the attribute {name!r} of {type(instance).__name__} cannot come from a file")
+                if attributes is slots:
+                    setattr(instance, name, value)
+                else:
+                    instance.__dict__[name] = value
+
+
+def _place(module):
+    """The module of cresset that stands in for one of PyTorch's, if there is one."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        return None
+
+
+def _advice(title, trusting):
+    refused = f"Unsupported global: {title} was not an allowed global by default. load builds only data, and never runs what a file names"
+    if trusting:
+        return f"{refused}; weights_only=False adds classes of nn.Module. If you trust the class, allow it: serialization.add_safe_globals([{title}])"
+    return (
+        f"{refused}. If the file is a whole model, weights_only=False reads modules whose classes are imported. "
+        f"If you trust {title}, allow it: serialization.add_safe_globals([{title}])"
+    )
+
+
+def is_known(module, name):
+    """Whether every load knows the name."""
+    if not TABLE:
+        _fill_table()
+    title = f"{module}.{name}"
+    return title in TABLE or title in ("torch.nn.parameter.Parameter", "torch.nn.Parameter")

@@ -1,0 +1,272 @@
+"""torch.load: archives, the stream format before them, and the pickles inside, read as data (see pickles.py and constructors.py)."""
+
+import os
+import pickle
+import struct
+import sys
+
+from cresset import _native
+from cresset.storage import TypedStorage, UntypedStorage
+
+from . import options
+from .archive import ZIP_MAGIC, ArchiveReader, FileSource
+from .constructors import Constructors, is_known
+from .locations import restore_function
+from .names import safe_titles
+from .pickles import PickleReader, global_names
+from .saving import MAGIC_NUMBER, PROTOCOL_VERSION
+
+__all__ = ["get_unsafe_globals_in_checkpoint", "load"]
+
+
+def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
+    """Read what save, also PyTorch's, has written. No code of the file runs.
+
+    Args:
+        f: a path, or an object with `read` and `seek`.
+        map_location: where storages go: a device, its name, a dictionary from tag to tag, or a function of (storage, tag).
+        pickle_module: only Python's pickle, and it is not used: files are read as data.
+        weights_only: False also reads instances of modules, if their classes are imported, and some containers of the standard library.
+            Other classes must be allowed with serialization.add_safe_globals, whatever this says.
+        mmap: leave the data in the file and read it when it is looked at. Only for a path.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> cresset.save([cresset.arange(3), 0.5], file)
+    >>> _ = file.seek(0)
+    >>> cresset.load(file)
+    [tensor([0, 1, 2]), 0.5]
+    """
+    if pickle_module is not None and pickle_module is not pickle:
+        raise RuntimeError(
+            f"load: pickle_module must be Python's pickle, got {getattr(pickle_module, '__name__', pickle_module)}; files are read as data, never by a pickle module"
+        )
+    unknown = set(pickle_load_args) - {"encoding", "errors", "fix_imports"}
+    if unknown:
+        raise TypeError(f"load() got an unexpected keyword argument {sorted(unknown)[0]!r}")
+    settings = {"restore": restore_function(map_location), "trusting": weights_only is False, "encoding": pickle_load_args.get("encoding", "utf-8")}
+    mmap = bool(mmap)
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            return _load(FileSource(file, os.fsdecode(f)), mmap, settings)
+    if mmap:
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    _check_seekable(f)
+    return _load(FileSource(f), False, settings)
+
+
+def _check_seekable(file):
+    try:
+        file.seek(file.tell())
+    except (AttributeError, OSError) as error:
+        message = f"{error}. You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+        raise type(error)(message) from error
+
+
+def _load(source, mapped, settings):
+    if source.size == 0:
+        raise EOFError(f"Ran out of input: {source.name} is empty")
+    start = source.read(0, min(source.size, 4))
+    if start == ZIP_MAGIC:
+        return ArchiveLoad(ArchiveReader(source), mapped, settings).read()
+    if mapped:
+        raise RuntimeError("mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`, please torch.save your checkpoint with this option")
+    return StreamLoad(source, settings).read()
+
+
+class Load:
+    """What both formats share: one set of constructors, and storages by their keys."""
+
+    def __init__(self, settings, size):
+        self.restore, self.encoding = settings["restore"], settings["encoding"]
+        self.constructors = Constructors(size, safe_titles(), settings["trusting"])
+        self.storages = {}
+        self.swap = False
+
+    def reader(self, data, at=0):
+        make = self.constructors
+        return PickleReader(data, make.name, make, self.persistent, make.build, at, self.encoding)
+
+    def check_id(self, saved_id, parts):
+        """The parts of a persistent id, of the right kinds: class of storage, key, location, number of elements."""
+        if type(saved_id) is not tuple or len(saved_id) != parts or saved_id[0] not in ("storage", b"storage"):
+            raise pickle.UnpicklingError("a persistent id that is not a storage's")
+        kind, key, location, count = saved_id[1:5]
+        dtype = _native.uint8 if kind is UntypedStorage else getattr(kind, "dtype", None)
+        if not isinstance(kind, type) or not isinstance(dtype, _native.dtype):
+            raise pickle.UnpicklingError("a storage whose class is not one of PyTorch's")
+        key = key.decode() if isinstance(key, bytes) else key
+        location = location.decode() if isinstance(location, bytes) else location
+        if type(key) is not str or type(location) is not str or type(count) is not int or not 0 <= count < 2**60:
+            raise pickle.UnpicklingError(f"a storage with the key {key!r}, location {location!r} and {count!r} elements")
+        return kind, dtype, key, location, count
+
+    @staticmethod
+    def typed(kind, storage, dtype):
+        return storage if kind is UntypedStorage else TypedStorage(wrap_storage=storage, dtype=dtype)
+
+
+class ArchiveLoad(Load):
+    """One load of an archive."""
+
+    def __init__(self, archive, mapped, settings):
+        if "data.pkl" not in archive:
+            if "constants.pkl" in archive or "model.json" in archive:
+                raise RuntimeError(f"load: {archive.source.name} is a TorchScript archive; read it with jit.load")
+            archive.record("data.pkl")
+        super().__init__(settings, archive.record("data.pkl").size)
+        self.archive = archive
+        self.memory = archive.source.mapped() if mapped else None
+        if "byteorder" in archive:
+            order = archive.read("byteorder")
+            if order not in (b"little", b"big"):
+                raise ValueError(f"load: unknown endianness type: {order!r}")
+        else:
+            endianness = options.get_default_load_endianness()
+            order = {"LITTLE": b"little", "BIG": b"big"}.get(getattr(endianness, "name", ""), sys.byteorder.encode())
+        self.swap = order != sys.byteorder.encode()
+
+    def read(self):
+        return self.reader(self.archive.read("data.pkl")).read()
+
+    def persistent(self, saved_id):
+        kind, dtype, key, location, count = self.check_id(saved_id, 5)
+        storage = self.storages.get(key)
+        if storage is None:
+            storage = self.storages[key] = self.restore(self.fetch(key, count * dtype.itemsize, dtype), location)
+        if count * dtype.itemsize > storage.nbytes():
+            raise pickle.UnpicklingError(f"the storage {key!r} has {storage.nbytes()} bytes, {count * dtype.itemsize} are used")
+        return self.typed(kind, storage, dtype)
+
+    def fetch(self, key, size, dtype):
+        record = self.archive.record(f"data/{key}")
+        if size > record.size:
+            raise RuntimeError(f"load: the storage {key!r} is said to have {size} bytes, its record has {record.size}; the file is damaged")
+        if self.memory is not None and not self.swap and record.at % dtype.itemsize == 0 and size:
+            return UntypedStorage.from_buffer(memoryview(self.memory)[record.at : record.at + size])
+        storage = UntypedStorage(size)
+        if size and not options.skips_data():
+            self.archive.read_into(f"data/{key}", memoryview(storage._bytes))
+        if self.swap:
+            swap_bytes(storage, dtype)
+        return storage
+
+
+class StreamLoad(Load):
+    """One load of the format before archives."""
+
+    def __init__(self, source, settings):
+        super().__init__(settings, source.size)
+        self.data = source.read(0, source.size)
+        self.name = source.name
+        self.wanted = {}  # key -> (storage, dtype), to be filled
+
+    def read(self):
+        at = 0
+        headers = []
+        for _ in range(3):
+            reader = PickleReader(self.data, _no_names, {}, _no_names, _no_names, at)
+            try:
+                headers.append(reader.read())
+            except pickle.UnpicklingError as error:
+                raise pickle.UnpicklingError(f"{self.name} is not a file that save has written: {error}") from error
+            at = reader.at
+            if headers[0] != MAGIC_NUMBER:
+                raise RuntimeError(f"Invalid magic number; corrupt file? {self.name} is not a file that save has written")
+        if headers[1] != PROTOCOL_VERSION:
+            raise RuntimeError(f"Invalid protocol version: {headers[1]}")
+        information = headers[2] if isinstance(headers[2], dict) else {}
+        self.swap = information.get("little_endian", sys.byteorder == "little") != (sys.byteorder == "little")
+        reader = self.reader(self.data, at)
+        value = reader.read()
+        keys = PickleReader(self.data, _no_names, {}, _no_names, _no_names, reader.at)
+        order = keys.read()
+        if not isinstance(order, list):
+            raise RuntimeError(f"load: {self.name} has no list of its storages")
+        self.fill(order, keys.at)
+        return value
+
+    def persistent(self, saved_id):
+        if type(saved_id) is tuple and saved_id and saved_id[0] == "module" and len(saved_id) == 4:
+            return saved_id[1]  # a class, with its source text, which is not looked at
+        kind, dtype, key, location, count = self.check_id(saved_id, 6)
+        if key not in self.wanted:
+            if count * dtype.itemsize > len(self.data):
+                raise RuntimeError(f"load: the storage {key!r} is said to have {count * dtype.itemsize} bytes, the file has {len(self.data)}")
+            self.constructors.charge(count * dtype.itemsize)
+            self.wanted[key] = (UntypedStorage(count * dtype.itemsize), dtype, location)
+        storage, dtype_of_first, _ = self.wanted[key]
+        view = saved_id[5]
+        if view is not None:
+            return self.view(key, storage, dtype_of_first, view)
+        return self.typed(kind, storage, dtype)
+
+    def view(self, key, storage, dtype, view):
+        """Old files have storages that are parts of others: (key, offset, size)."""
+        view_key, offset, count = view
+        if type(offset) is not int or type(count) is not int or offset < 0 or count < 0 or (offset + count) * dtype.itemsize > storage.nbytes():
+            raise pickle.UnpicklingError(f"the part {view!r} lies outside of the storage {key!r}")
+        return TypedStorage._of(storage._bytes.view(dtype)[offset : offset + count])
+
+    def fill(self, order, at):
+        for key in order:
+            key = key.decode() if isinstance(key, bytes) else key
+            if key not in self.wanted:
+                raise RuntimeError(f"load: {self.name} lists a storage {key!r} that it does not use")
+            storage, dtype, location = self.wanted[key]
+            if len(self.data) - at < 8:
+                raise RuntimeError(f"load: {self.name} ends before the storage {key!r}; the file is truncated")
+            (count,) = struct.unpack_from("<q", self.data, at)
+            size = storage.nbytes()
+            if count * dtype.itemsize != size or len(self.data) - at - 8 < size:
+                raise RuntimeError(f"load: the storage {key!r} has {count} elements and {len(self.data) - at - 8} bytes left in {self.name}, {size} bytes were announced")
+            if size:
+                memoryview(storage._bytes)[:] = memoryview(self.data)[at + 8 : at + 8 + size]
+            if self.swap:
+                swap_bytes(storage, dtype)
+            moved = self.restore(storage, location)
+            if moved is not storage:
+                if moved.device.type != "cpu":
+                    raise RuntimeError("load: a file in the old format can be loaded to the CPU only; save it anew")
+                storage._bytes.copy_(moved._bytes)
+            at += 8 + size
+        missing = set(self.wanted) - {key.decode() if isinstance(key, bytes) else key for key in order}
+        if missing:
+            raise RuntimeError(f"load: {self.name} does not have the storage {sorted(missing)[0]!r}")
+
+
+def _no_names(*_):
+    raise pickle.UnpicklingError("a name where only numbers were expected")
+
+
+def swap_bytes(storage, dtype):
+    """Turn the bytes of each number around."""
+    width = dtype.itemsize // (2 if dtype.is_complex else 1)
+    if width > 1:
+        numbers = storage._bytes.view(-1, width)
+        numbers.copy_(numbers.flip(1))
+
+
+def get_unsafe_globals_in_checkpoint(f):
+    """The names in a file that load would refuse, as "module.name".
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> cresset.save([1, 2], file)
+    >>> _ = file.seek(0)
+    >>> cresset.serialization.get_unsafe_globals_in_checkpoint(file)
+    []
+    """
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            return get_unsafe_globals_in_checkpoint(file)
+    source = FileSource(f)
+    if source.read(0, min(source.size, 4)) == ZIP_MAGIC:
+        names, _ = global_names(ArchiveReader(source).read("data.pkl"))
+    else:
+        data, at = source.read(0, source.size), 0
+        for _ in range(4):
+            names, at = global_names(data, at)
+    allowed = safe_titles()
+    found = {f"{module}.{name}": None for module, name in names if f"{module}.{name}" not in allowed and not is_known(module, name)}
+    return list(found)

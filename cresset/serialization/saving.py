@@ -1,0 +1,273 @@
+"""torch.save: the pickle of an object, with its storages beside it, under the names that PyTorch knows."""
+
+import contextlib
+import io
+import os
+import pickle
+import struct
+import sys
+import types
+
+import cresset
+from cresset import Tensor, _native
+from cresset.storage import TypedStorage, UntypedStorage
+
+from .. import _utils
+from . import options
+from .archive import ArchiveWriter
+from .locations import location_tag
+
+__all__ = ["DEFAULT_PROTOCOL", "save", "torch_name"]
+
+DEFAULT_PROTOCOL = 2
+MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
+PROTOCOL_VERSION = 1001
+
+
+def torch_name(module, name):
+    """PyTorch's name for something of cresset's, as (module, name)."""
+    if module == "cresset._utils":
+        return ("torch._tensor" if name == "_rebuild_from_type_v2" else "torch._utils"), name
+    if module.startswith("cresset.nn.") and module.count(".") == 2:
+        from cresset.nn import modules
+
+        family = module.rpartition(".")[2]
+        if family not in ("parameter", "parallel", "functional", "init"):
+            kind = getattr(sys.modules.get(module), name, None)
+            for place in modules._PLACES:
+                if kind is not None and getattr(sys.modules[f"cresset.nn.modules.{place}"], name, None) is kind and place not in ("utils",):
+                    return f"torch.nn.modules.{place}", name
+    if module == "cresset" or module.startswith("cresset."):
+        return "torch" + module[7:], name
+    return module, name
+
+
+class Pickler(pickle._Pickler):
+    """Python's pickler, with PyTorch's names for what is cresset's, and a function that gives storages their persistent ids."""
+
+    dispatch = dict(pickle._Pickler.dispatch)
+
+    def __init__(self, file, protocol, persistent_id):
+        super().__init__(file, protocol)
+        self.persistent_id = persistent_id
+
+    def write_name(self, obj, module, name):
+        """Opcodes that put the global `module`.`name` on the stack."""
+        if self.proto >= 4:
+            self.save(module)
+            self.save(name)
+            self.write(pickle.STACK_GLOBAL)
+        else:
+            self.write(pickle.GLOBAL + module.encode() + b"\n" + name.encode() + b"\n")
+        self.memoize(obj)
+
+    def save_global(self, obj, name=None):
+        module = getattr(obj, "__module__", None)
+        if isinstance(module, str) and (module in ("torch", "cresset") or module.startswith("cresset.")):
+            module, name = torch_name(module, name or obj.__qualname__)
+            if module == "torch.storage" and name in ("UntypedStorage", "TypedStorage") or "." not in name:
+                return self.write_name(obj, module, name)
+        super().save_global(obj, name)
+
+    dispatch[types.FunctionType] = save_global
+
+    def save_type(self, obj):
+        if obj in (type(None), type(NotImplemented), type(...)):
+            return super().save_type(obj)
+        self.save_global(obj)
+
+    dispatch[type] = save_type
+
+    def save_word(self, obj):
+        """dtypes and memory formats are names in torch."""
+        self.write_name(obj, "torch", str(obj).removeprefix("torch."))
+
+    dispatch[_native.dtype] = dispatch[_native.memory_format] = save_word
+
+    def save_layout(self, obj):
+        self.save_reduce(_get_layout, (str(obj),), obj=obj)
+
+    dispatch[_native.layout] = save_layout
+
+    def save_device(self, obj):
+        self.save_reduce(_native.device, (obj.type,) if obj.index is None else (obj.type, obj.index), obj=obj)
+
+    dispatch[_native.device] = save_device
+
+    def save_size(self, obj):
+        self.save_reduce(_native.Size, (tuple(obj),), obj=obj)
+
+    dispatch[_native.Size] = save_size
+
+    def save_reduce(self, func, args, *rest, **keywords):
+        if func is _utils._rebuild_from_type_v2 and args[1] is None:
+            args = (args[0], Tensor, *args[2:])
+        super().save_reduce(func, args, *rest, **keywords)
+
+
+def _get_layout(name):
+    """The layout with this name."""
+    layout = getattr(_native, name.removeprefix("torch."), None)
+    if not isinstance(layout, _native.layout):
+        raise ValueError(f"there is no layout {name!r}")
+    return layout
+
+
+_get_layout.__module__ = "cresset.serialization"
+
+
+class Storages:
+    """The storages that a pickle refers to, each with a key and one dtype."""
+
+    def __init__(self):
+        self.by_address, self.kept, self.dtypes = {}, {}, {}
+
+    def describe(self, obj):
+        """(untyped storage, class name, key, location, number of elements) of a storage; None for anything else."""
+        if isinstance(obj, TypedStorage):
+            storage, dtype = obj._untyped_storage, obj.dtype
+            kind, count = getattr(cresset, obj._pickle_storage_type() or "", UntypedStorage), len(obj)
+            if kind is UntypedStorage:
+                dtype, count = _native.uint8, storage.nbytes()
+        elif isinstance(obj, UntypedStorage):
+            storage, dtype, kind, count = obj, _native.uint8, UntypedStorage, obj.nbytes()
+        else:
+            return None
+        address = storage._cdata
+        if storage.nbytes() and storage.device.type != "meta":
+            address = (storage.data_ptr(), storage.nbytes())  # not the storage's own: x.data has another one on the same memory
+            # Tensors of one storage must agree on the dtype, since a file has one name for it.
+            if self.dtypes.setdefault(storage.data_ptr(), dtype) != dtype:
+                raise RuntimeError(
+                    "Cannot save multiple tensors or storages that view the same data as different types "
+                    f"({self.dtypes[storage.data_ptr()]} and {dtype}). Clone one of them"
+                )
+        key = self.by_address.setdefault(address, str(len(self.by_address)))
+        self.kept[key] = (storage, dtype)  # kept, so that no other storage gets the address meanwhile
+        return storage, kind, key, location_tag(storage), count
+
+
+def data_of(storage):
+    """The bytes of a storage, on the host."""
+    if options.skips_data() or storage.device.type == "meta":
+        return memoryview(bytes(storage.nbytes()))
+    return memoryview(storage.cpu()._bytes)
+
+
+def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_new_zipfile_serialization=True, _disable_byteorder_record=False):
+    """Write an object to a file that cresset and PyTorch load.
+
+    A path is written whole or not at all: the data goes to a new file in the same folder, which takes the place of the old one in one step.
+
+    Args:
+        obj: tensors, modules' and optimizers' state_dicts, and containers of them.
+        f: a path, or an object with `write`.
+        pickle_module: only Python's pickle.
+        pickle_protocol: of the pickle inside.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> cresset.save({"weight": cresset.ones(2)}, file)
+    >>> _ = file.seek(0)
+    >>> cresset.load(file)
+    {'weight': tensor([1., 1.])}
+    """
+    if pickle_module is not pickle:
+        raise ValueError(f"save: pickle_module must be Python's pickle, got {getattr(pickle_module, '__name__', pickle_module)}; the names in the file are PyTorch's")
+    write = _write_archive if _use_new_zipfile_serialization else _write_stream
+    settings = {"protocol": pickle_protocol, "byteorder": not _disable_byteorder_record}
+    if isinstance(f, (str, os.PathLike)):
+        path = os.fspath(f)
+        folder = os.path.splitext(os.path.basename(os.fsdecode(path)))[0] or "archive"
+        with replaced_when_whole(path) as file:
+            write(obj, file, folder, **settings)
+    elif not hasattr(f, "write"):
+        raise AttributeError(f"save: expected a path or an object with a 'write' attribute, got {type(f).__name__}")
+    else:
+        write(obj, f, "archive", **settings)
+
+
+def _write_archive(obj, file, folder, protocol, byteorder):
+    storages = Storages()
+
+    def persistent_id(value):
+        if isinstance(value, (TypedStorage, UntypedStorage)):
+            _, kind, key, location, count = storages.describe(value)
+            return ("storage", kind, key, location, count)
+        return None
+
+    pickled = io.BytesIO()
+    Pickler(pickled, protocol, persistent_id).dump(obj)
+    archive = ArchiveWriter(file, folder)
+    archive.write("data.pkl", pickled.getvalue())
+    archive.write(".format_version", b"1")
+    archive.write(".storage_alignment", b"64")
+    if byteorder:
+        archive.write("byteorder", sys.byteorder.encode())
+    for key, (storage, _) in storages.kept.items():
+        archive.write(f"data/{key}", data_of(storage))
+    archive.write("version", b"3\n")
+    names = "".join(title.decode() for title, *_ in archive.entries)
+    import zlib
+
+    archive.write(".data/serialization_id", f"{zlib.crc32(names.encode()):020d}{archive.checksums:020d}".encode())
+    archive.close()
+
+
+def _write_stream(obj, file, folder, protocol, byteorder):
+    """The format before archives: four pickles, then the storages one behind the other."""
+    storages = Storages()
+
+    def persistent_id(value):
+        if isinstance(value, (TypedStorage, UntypedStorage)):
+            _, kind, key, location, count = storages.describe(value)
+            return ("storage", kind, key, location, count, None)
+        return None
+
+    sizes = {"short": 2, "int": 4, "long": 4}
+    for value in (MAGIC_NUMBER, PROTOCOL_VERSION, {"protocol_version": PROTOCOL_VERSION, "little_endian": sys.byteorder == "little", "type_sizes": sizes}):
+        file.write(pickle.dumps(value, protocol=protocol))
+    pickled = io.BytesIO()
+    Pickler(pickled, protocol, persistent_id).dump(obj)
+    file.write(pickled.getvalue())
+    keys = sorted(storages.kept)
+    file.write(pickle.dumps(keys, protocol=protocol))
+    for key in keys:
+        storage, dtype = storages.kept[key]
+        file.write(struct.pack("<q", storage.nbytes() // dtype.itemsize))
+        file.write(data_of(storage))
+
+
+@contextlib.contextmanager
+def replaced_when_whole(path):
+    """A new file that takes the place of `path` in one step when it is complete; on an error `path` stays as it was."""
+    target = os.path.realpath(path)
+    if os.path.exists(target) and not os.path.isfile(target):  # a pipe, /dev/stdout: there is nothing to replace
+        if os.path.isdir(target):
+            raise IsADirectoryError(f"save: {os.fsdecode(path)} is a folder")
+        with open(target, "wb") as file:
+            yield file
+        return
+    folder, name = os.path.split(os.fsdecode(target))
+    if not os.path.isdir(folder):
+        raise RuntimeError(f"Parent directory {os.path.dirname(os.fsdecode(path))} does not exist.")
+    temporary = os.path.join(folder, f".{name[:100]}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            if os.path.exists(target):
+                os.chmod(temporary, os.stat(target).st_mode & 0o7777)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    with contextlib.suppress(OSError):  # the folder's entry, too, where the system lets us
+        entry = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(entry)
+        finally:
+            os.close(entry)
