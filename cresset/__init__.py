@@ -67,7 +67,7 @@ typename = _tensor_methods.typename
 # Subpackages load when they are first used.
 _SUBPACKAGES = {
     "autograd", "linalg", "fft", "special", "nn", "optim", "utils", "func", "distributions", "testing", "masked", "signal", "random", "storage", "printing", "overrides",
-    "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "safetensors", "sparse", "library",
+    "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
 }  # fmt: skip
 
 # Functions of nn.functional that PyTorch offers as torch.<name>, too.
@@ -79,7 +79,17 @@ _OF_NN = {
 
 
 # Functions of a subpackage that PyTorch offers as torch.<name>; the subpackage loads when the first of them is used.
-_OF_SUBPACKAGES = {"save": "serialization", "load": "serialization"}
+_OF_SUBPACKAGES = {
+    **dict.fromkeys(["save", "load"], "serialization"),
+    **dict.fromkeys(["OutOfMemoryError", "AcceleratorError"], "cuda"),
+    **dict.fromkeys(
+        ["autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype",
+         "get_autocast_gpu_dtype", "get_autocast_ipu_dtype", "get_autocast_xla_dtype", "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",
+         "is_autocast_ipu_enabled", "is_autocast_xla_enabled", "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype",
+         "set_autocast_enabled", "set_autocast_gpu_dtype", "set_autocast_ipu_dtype", "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled"],
+        "amp.autocast_mode",
+    ),
+}  # fmt: skip
 
 
 def __getattr__(name):

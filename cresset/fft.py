@@ -4,6 +4,7 @@ import math
 
 import cresset
 
+from .ops import autocast as _autocast
 from .ops.registry import operator
 
 __all__ = [
@@ -254,3 +255,6 @@ def ifftshift(input, dim=None):
     """The inverse of fftshift."""
     dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     return input.roll([(input.shape[d] + 1) // 2 for d in dims], dims)
+
+
+_autocast.apply(globals(), "fft_")

@@ -290,9 +290,13 @@ def share_memory_(self):
 
 
 def pin_memory(self, device=None):
-    """A copy in page-locked memory. Without a GPU, memory is marked only, since nothing could copy from it faster."""
+    """A copy in page-locked memory, from which a GPU copies faster. Without one it is an error."""
     if self.is_pinned():
         return self
+    from . import cuda
+
+    if not cuda.is_available():
+        raise RuntimeError("Cannot access accelerator device when none is available.")
     pinned = self.clone()
     _native.set_pinned(pinned, True)
     return pinned

@@ -1,5 +1,6 @@
 """torch.linalg: norms, products, factorizations, equations and eigenvalues of matrices and batches of them."""
 
+from ..ops import autocast as _autocast
 from .checking import LinAlgError
 from .determinants import det, slogdet
 from .eigen import eig, eigh, eigvals, eigvalsh, svd, svdvals
@@ -38,3 +39,5 @@ __all__ = [
     "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander",
     "vecdot", "vector_norm",
 ]  # fmt: skip
+
+_autocast.apply(globals(), "linalg_")

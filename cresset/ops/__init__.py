@@ -2,7 +2,7 @@
 
 import importlib
 
-from . import registry
+from . import autocast, registry
 
 # The topics, one module each. Order matters only for names that a later topic redefines.
 TOPICS = (
@@ -15,3 +15,5 @@ for _topic in TOPICS:
     importlib.import_module("." + _topic, __name__)
 
 functions, methods = registry.functions, registry.methods
+for _names in (functions, methods):
+    autocast.apply(_names)

@@ -5,8 +5,10 @@
 
 namespace cresset {
 
-enum class DeviceType : uint8_t { cpu, cuda, meta };
+// The first ones have kernels here. The others can be named, as in PyTorch, but nothing can be put there.
+enum class DeviceType : uint8_t { cpu, cuda, meta, xpu, mps, hpu, mtia, xla, ipu, maia, hip, lazy, vulkan, mkldnn, opengl, opencl, ideep, ve, fpga, privateuseone, count };
 inline constexpr int kDeviceTypes = 3;
+inline constexpr const char* kDeviceNames[] = {"cpu", "cuda", "meta", "xpu", "mps", "hpu", "mtia", "xla", "ipu", "maia", "hip", "lazy", "vulkan", "mkldnn", "opengl", "opencl", "ideep", "ve", "fpga", "privateuseone"};
 
 struct Device {
   DeviceType type = DeviceType::cpu;
@@ -16,7 +18,7 @@ struct Device {
   bool is_meta() const { return type == DeviceType::meta; }
 };
 
-inline const char* name_of(DeviceType t) { return t == DeviceType::cpu ? "cpu" : t == DeviceType::cuda ? "cuda" : "meta"; }
+inline const char* name_of(DeviceType t) { return kDeviceNames[static_cast<int>(t)]; }
 inline std::ostream& operator<<(std::ostream& out, Device d) {
   out << name_of(d.type);
   if (d.index >= 0) out << ':' << static_cast<int>(d.index);

@@ -6,7 +6,7 @@
 
 namespace cresset {
 
-enum class ErrorKind : uint8_t { runtime, value, type, index, not_implemented, out_of_memory, buffer };
+enum class ErrorKind : uint8_t { runtime, value, type, index, not_implemented, out_of_memory, buffer, assertion };
 
 class Error : public std::exception {
  public:

@@ -19,6 +19,7 @@ void set_python_error() {
       case ErrorKind::index: type = PyExc_IndexError; break;
       case ErrorKind::not_implemented: type = PyExc_NotImplementedError; break;
       case ErrorKind::buffer: type = PyExc_BufferError; break;
+      case ErrorKind::assertion: type = PyExc_AssertionError; break;
       default: break;
     }
     PyErr_SetString(type, e.what());

@@ -68,12 +68,13 @@ PyMethodDef dtype_methods[] = {{"to_complex", dtype_to_complex, METH_NOARGS, "Th
 Device device_value(PyObject* o) { return reinterpret_cast<PyDevice*>(o)->value; }
 
 Device parse_device_text(const char* text) {
-  static const std::pair<const char*, DeviceType> known[] = {{"cpu", DeviceType::cpu}, {"cuda", DeviceType::cuda}, {"meta", DeviceType::meta}};
   const char* colon = std::strchr(text, ':');
   const std::string name(text, colon ? static_cast<size_t>(colon - text) : std::strlen(text));
-  for (auto& [word, type] : known) {
-    if (name != word) continue;
-    Device d{type, -1};
+  std::string known;
+  for (int i = 0; i < static_cast<int>(DeviceType::count); ++i) {
+    known += join(i ? ", " : "", kDeviceNames[i]);
+    if (name != kDeviceNames[i]) continue;
+    Device d{static_cast<DeviceType>(i), -1};
     if (colon) {
       char* end;
       const long index = std::strtol(colon + 1, &end, 10);
@@ -82,7 +83,7 @@ Device parse_device_text(const char* text) {
     }
     return d;
   }
-  fail("Expected one of cpu, cuda, meta device type at start of device string: ", text);
+  fail("Expected one of ", known, " device type at start of device string: ", text);
 }
 
 PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {

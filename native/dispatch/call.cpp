@@ -157,7 +157,7 @@ void check_one_device(const Call& c) {
 
 void execute_on(Call& c, Device device) {
   const Operator& op = c.op;
-  Run run = op.run[static_cast<int>(device.type)];
+  Run run = op.run_on(device);
   if (op.mutates) {
     if (op.infer) op.infer(c);
     if (c.outputs.empty()) c.give(c.tensor(0));
@@ -180,7 +180,7 @@ void execute_on(Call& c, Device device) {
       check_one_device(c);
       device = c.promised[0].device;
     }
-    run = op.run[static_cast<int>(device.type)];
+    run = op.run_on(device);
     for (int64_t i = 0; i < c.promised.size(); ++i) {
       const TensorInfo& info = c.promised[i];
       if (i < targets.size()) {

@@ -67,6 +67,7 @@ class Operator {
   Signature signature;
   Infer infer = nullptr;              // null: run makes the results (views, data-dependent shapes)
   Run run[kDeviceTypes] = {};
+  Run run_on(Device d) const { return static_cast<int>(d.type) < kDeviceTypes ? run[static_cast<int>(d.type)] : nullptr; }  // null: not implemented there
   const PointwiseDefinition* pointwise = nullptr;
   const PointwiseLoops* loops = nullptr;
   bool view = false;                  // the result shares the first argument's memory

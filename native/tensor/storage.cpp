@@ -27,7 +27,8 @@ RefPtr<Storage> Storage::allocate(int64_t bytes, Device device) {
   s->device = device;
   s->bytes = bytes;
   if (bytes > 0 && !device.is_meta()) {
-    check(device.is_cpu(), "no allocator for device ", device);
+    CRESSET_CHECK_KIND(ErrorKind::assertion, device.type != DeviceType::cuda, "Torch not compiled with CUDA enabled (asked for memory on ", device, ")");
+    check(device.is_cpu(), "PyTorch is not linked with support for ", name_of(device.type), " devices (asked for memory on ", device, ")");
     s->data = static_cast<char*>(allocate_host(static_cast<size_t>(bytes)));
   }
   return s;

@@ -19,7 +19,7 @@ NATIVE = [["base"], ["tensor"], ["dispatch"], ["autograd"], ["ops"], ["onednn", 
 PYTHON = [
     ["_native", "_version", "version", "printing", "notebook", "types", "data_types", "torch_version", "__config__", "collect_env"],
     [
-        "ops", "autograd", "linalg", "fft", "special", "func", "functional", "random", "cuda", "cpu", "backends",
+        "ops", "autograd", "linalg", "fft", "special", "func", "functional", "random", "cuda", "cpu", "xpu", "mps", "mtia", "backends",
         "accelerator", "profiler", "library", "overrides", "return_types", "storage", "sparse", "nested", "masked",
         "signal", "futures", "tensor", "making", "interpreted", "quantized", "_utils",
     ],

@@ -2,6 +2,7 @@
 
 # ruff: noqa: F401  (the names are here to be imported)
 
+from ...ops import autocast as _autocast
 from ...ops.convolving import (
     conv1d,
     conv2d,
@@ -120,3 +121,5 @@ from .padding import pad
 from .patches import channel_shuffle, fold, native_channel_shuffle, pixel_shuffle, pixel_unshuffle, unfold
 from .regression import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 from .resampling import interpolate, upsample, upsample_bilinear, upsample_nearest
+
+_autocast.apply(globals())

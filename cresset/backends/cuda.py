@@ -1,0 +1,156 @@
+"""Settings of CUDA's products, of attention, and of libraries. They are kept for a CUDA backend."""
+
+import contextlib
+import enum
+
+from .settings import Namespace
+
+__all__ = [
+    "SDPAParams", "allow_fp16_bf16_reduction_math_sdp", "can_use_cudnn_attention", "can_use_efficient_attention", "can_use_flash_attention", "cudnn_sdp_enabled",
+    "cufft_plan_cache", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp", "flash_sdp_enabled",
+    "fp16_bf16_reduction_math_sdp_allowed", "is_built", "is_flash_attention_available", "math_sdp_enabled", "matmul", "mem_efficient_sdp_enabled",
+    "preferred_blas_library", "preferred_linalg_library", "sdp_kernel",
+]  # fmt: skip
+
+matmul = Namespace(
+    allow_tf32=False,
+    fp32_precision="none",
+    allow_fp16_reduced_precision_reduction=True,
+    allow_bf16_reduced_precision_reduction=True,
+    allow_fp16_accumulation=False,
+)
+_attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "fp16_bf16_reduction_math": False}
+
+
+def is_built():
+    """Whether this build has the CUDA backend.
+
+    >>> cresset.backends.cuda.is_built()
+    False
+    """
+    return False
+
+
+# ---------------------------------------------------------------- attention
+
+def _setting(kind):
+    def enabled():
+        return _attention[kind]
+
+    def enable(enabled):
+        _attention[kind] = bool(enabled)
+
+    enabled.__doc__ = f"Whether scaled_dot_product_attention may use its {kind} form."
+    enable.__doc__ = f"Let scaled_dot_product_attention use its {kind} form, or not."
+    return enabled, enable
+
+
+flash_sdp_enabled, enable_flash_sdp = _setting("flash")
+mem_efficient_sdp_enabled, enable_mem_efficient_sdp = _setting("mem_efficient")
+math_sdp_enabled, enable_math_sdp = _setting("math")
+cudnn_sdp_enabled, enable_cudnn_sdp = _setting("cudnn")
+fp16_bf16_reduction_math_sdp_allowed, allow_fp16_bf16_reduction_math_sdp = _setting("fp16_bf16_reduction_math")
+
+
+@contextlib.contextmanager
+def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    """Inside, scaled_dot_product_attention may use these forms.
+
+    >>> with cresset.backends.cuda.sdp_kernel(enable_flash=False):
+    ...     cresset.backends.cuda.flash_sdp_enabled()
+    False
+    """
+    before = dict(_attention)
+    _attention.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    try:
+        yield {}
+    finally:
+        _attention.update(before)
+
+
+def is_flash_attention_available():
+    """Whether the build has a flash attention for CUDA."""
+    return False
+
+
+def is_ck_sdpa_available():
+    """Whether the build has AMD's attention."""
+    return False
+
+
+class SDPAParams:
+    """The arguments of one attention, to ask what could compute it."""
+
+    def __init__(self, query, key, value, attn_mask, dropout, is_causal, enable_gqa=False):
+        self.query, self.key, self.value, self.attn_mask = query, key, value, attn_mask
+        self.dropout, self.is_causal, self.enable_gqa = dropout, is_causal, enable_gqa
+
+
+def can_use_flash_attention(params, debug=False):
+    """Whether flash attention could compute it: not without a CUDA backend."""
+    return False
+
+
+def can_use_efficient_attention(params, debug=False):
+    """Whether the memory-efficient attention could compute it: not without a CUDA backend."""
+    return False
+
+
+def can_use_cudnn_attention(params, debug=False):
+    """Whether cuDNN's attention could compute it: not without a CUDA backend."""
+    return False
+
+
+# ---------------------------------------------------------------- libraries
+
+class _LinalgBackend(enum.IntEnum):
+    Default = 0
+    Cusolver = 1
+    Magma = 2
+
+
+class _BlasBackend(enum.IntEnum):
+    Default = 0
+    Cublas = 1
+    Cublaslt = 2
+    Ck = 3
+
+
+_preferred = {_LinalgBackend: _LinalgBackend.Default, _BlasBackend: _BlasBackend.Cublas}
+
+
+def _prefer(kind, backend):
+    if isinstance(backend, str):
+        found = kind.__members__.get(backend.capitalize())
+        if found is None:
+            raise RuntimeError(f"Unknown input value. Choose from: {', '.join(name.lower() for name in kind.__members__)}.")
+        backend = found
+    if backend is not None:
+        _preferred[kind] = kind(backend)
+    return _preferred[kind]
+
+
+def preferred_linalg_library(backend=None):
+    """The library for linear algebra on CUDA; with an argument, choose it."""
+    if backend in ("magma", _LinalgBackend.Magma):
+        raise RuntimeError("Cannot set preferred backend to MAGMA if PyTorch has not been compiled with MAGMA.")
+    return _prefer(_LinalgBackend, backend)
+
+
+def preferred_blas_library(backend=None):
+    """The library for products on CUDA; with an argument, choose it."""
+    return _prefer(_BlasBackend, backend)
+
+
+class _PlanCache:
+    """cuFFT's cache of plans, which needs a device."""
+
+    def _absent(self, *_):
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+    size = property(_absent)
+    max_size = property(_absent, _absent)
+    clear = __getitem__ = _absent
+
+
+cufft_plan_cache = _PlanCache()

@@ -1,0 +1,25 @@
+"""Intel's MKL, which this build does not use: products come from its own kernels and from oneDNN."""
+
+__all__ = ["VERBOSE_OFF", "VERBOSE_ON", "is_available", "verbose"]
+
+VERBOSE_OFF, VERBOSE_ON = 0, 1
+
+
+def is_available():
+    """Whether the build has MKL."""
+    return False
+
+
+class verbose:
+    """Inside, MKL would print what it does; there is none here."""
+
+    def __init__(self, enable):
+        self.enable = enable
+
+    def __enter__(self):
+        if self.enable == VERBOSE_ON:
+            raise RuntimeError("mkl.verbose: this build has no MKL to print what it does")
+        return self
+
+    def __exit__(self, *_):
+        return False

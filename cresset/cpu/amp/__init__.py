@@ -1,0 +1,16 @@
+"""PyTorch's torch.cpu.amp: old names, which amp/old_names.py holds."""
+
+from . import autocast_mode, grad_scaler  # noqa: F401
+
+def __getattr__(name):
+    from ...amp.old_names import of_cpu  # upward: amp stands above the devices; its old names are looked up when they are used
+
+    if name in of_cpu:
+        return of_cpu[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    from ...amp.old_names import of_cpu  # upward: as above
+
+    return sorted({*globals(), *of_cpu})

@@ -1,0 +1,53 @@
+"""PyTorch's torch.mps, for Apple's GPUs, on a machine without one."""
+
+__all__ = [
+    "Event", "compile_shader", "current_allocated_memory", "device_count", "driver_allocated_memory", "empty_cache", "get_rng_state", "is_available", "manual_seed",
+    "recommended_max_memory", "seed", "set_per_process_memory_fraction", "set_rng_state", "synchronize",
+]  # fmt: skip
+
+
+def is_available():
+    """Whether there is such a device.
+
+    >>> cresset.mps.is_available()
+    False
+    """
+    return False
+
+
+def device_count():
+    """How many devices there are."""
+    return 0
+
+
+def manual_seed(seed):
+    """Start the device's random numbers from a seed. Without a device nothing happens."""
+    int(seed)
+
+
+def _needs_device(name, doc):
+    def function(*args, **kwargs):
+        raise RuntimeError(f"Cannot execute {name}() without MPS backend.")
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+compile_shader = _needs_device("compile_shader", "Compile a Metal shader.")
+current_allocated_memory = _needs_device("current_allocated_memory", "Bytes that tensors use.")
+driver_allocated_memory = _needs_device("driver_allocated_memory", "Bytes that the driver holds.")
+recommended_max_memory = _needs_device("recommended_max_memory", "Bytes that should not be exceeded.")
+set_per_process_memory_fraction = _needs_device("set_per_process_memory_fraction", "Say which share of the memory this process may use.")
+empty_cache = _needs_device("empty_cache", "Give cached memory back to the device.")
+synchronize = _needs_device("synchronize", "Wait for all work.")
+seed = _needs_device("seed", "Start the random numbers from the operating system's randomness.")
+get_rng_state = _needs_device("get_rng_state", "The state of the random numbers.")
+set_rng_state = _needs_device("set_rng_state", "Continue the random numbers from a state.")
+
+
+class Event:
+    """A point in the device's work."""
+
+    def __init__(self, enable_timing=False):
+        raise RuntimeError("Cannot execute acquireEvent() without MPS backend.")
