@@ -56,7 +56,8 @@ from .making import (  # noqa: E402, F401
 )
 from .printing import set_printoptions  # noqa: E402, F401
 from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402, F401
-from .storage import TypedStorage, UntypedStorage, is_storage, legacy_storages as _legacy_storages  # noqa: E402, F401
+from .storage import TypedStorage, UntypedStorage, is_storage  # noqa: E402, F401
+from .storage import legacy_storages as _legacy_storages  # noqa: E402
 
 globals().update(_ops.functions)
 globals().update(_tensor_methods.legacy_types)

@@ -102,15 +102,23 @@ def _answers(name, doc, answer):
     return function
 
 
-for _name in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"):
-    globals()[_name] = _answers(_name, "Bytes of memory: none are in use.", lambda: 0)
-for _name in ("reset_peak_memory_stats", "reset_accumulated_memory_stats"):
-    globals()[_name] = _answers(_name, "Start the figures of memory anew.", lambda: None)
-for _name in (
-    "current_device", "current_stream", "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "init", "initial_seed",
-    "mem_get_info", "set_device", "synchronize",
-):  # fmt: skip
-    globals()[_name] = _answers(_name, "Needs a device: an error without one.", _require)
+memory_allocated = _answers("memory_allocated", "Bytes that tensors use.", lambda: 0)
+max_memory_allocated = _answers("max_memory_allocated", "The most bytes that tensors used at a time.", lambda: 0)
+memory_reserved = _answers("memory_reserved", "Bytes that the allocator holds.", lambda: 0)
+max_memory_reserved = _answers("max_memory_reserved", "The most bytes that the allocator held at a time.", lambda: 0)
+reset_peak_memory_stats = _answers("reset_peak_memory_stats", "Start the maxima anew.", lambda: None)
+reset_accumulated_memory_stats = _answers("reset_accumulated_memory_stats", "Start the sums anew.", lambda: None)
+current_device = _answers("current_device", "The number of the current device.", _require)
+current_stream = _answers("current_stream", "The stream that work goes to.", _require)
+get_device_capability = _answers("get_device_capability", "What a device can do.", _require)
+get_device_name = _answers("get_device_name", "The name of a device.", _require)
+get_device_properties = _answers("get_device_properties", "What a device is.", _require)
+get_rng_state = _answers("get_rng_state", "The state of a device's random numbers.", _require)
+init = _answers("init", "Start the backend.", _require)
+initial_seed = _answers("initial_seed", "The seed from which the random numbers started.", _require)
+mem_get_info = _answers("mem_get_info", "(free bytes, all bytes) of a device.", _require)
+set_device = _answers("set_device", "Make a device the current one.", _require)
+synchronize = _answers("synchronize", "Wait for all work on a device.", _require)
 
 
 class Stream:

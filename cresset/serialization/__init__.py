@@ -32,8 +32,8 @@ from .saving import DEFAULT_PROTOCOL, MAGIC_NUMBER, PROTOCOL_VERSION, _get_layou
 
 mkdtemp = _tempfile.mkdtemp
 StorageType = type
-FILE_LIKE = FileLike = _typing.Union[str, _os.PathLike, _typing.IO[bytes]]
-MAP_LOCATION = _typing.Optional[_typing.Union[_typing.Callable, _device, str, dict]]
+FILE_LIKE = FileLike = str | _os.PathLike | _typing.IO[bytes]
+MAP_LOCATION = _typing.Callable | _device | str | dict | None
 
 
 class SourceChangeWarning(Warning):

@@ -7,6 +7,7 @@ if it is a class of modules that this process has loaded, or one of the standard
 import collections
 import pickle
 import sys
+import types
 
 import cresset
 from cresset import Tensor, _native
@@ -89,7 +90,6 @@ STANDARD = {
     "datetime.timezone", "decimal.Decimal", "fractions.Fraction", "pathlib.Path", "pathlib.PosixPath", "pathlib.PurePosixPath", "pathlib.WindowsPath",
     "pathlib.PureWindowsPath", "uuid.UUID", "ipaddress.IPv4Address", "ipaddress.IPv6Address",
 }  # fmt: skip
-_STANDARD_PLAIN = {"deque", "date", "datetime", "time", "timedelta", "timezone", "Decimal", "Fraction"}
 
 
 class Constructors:
@@ -138,8 +138,7 @@ class Constructors:
         title = f"{module}.{name}"
         if title in STANDARD:
             kind = getattr(__import__(module), name)
-            if name in _STANDARD_PLAIN or module == "pathlib":
-                self.added[kind] = lambda arguments: kind(*self.plain(arguments))
+            self.added[kind] = lambda arguments: kind(*self.plain(arguments))
             self.added["new", kind] = lambda arguments: self.empty_instance(kind, arguments)
             return kind
         if title == "copyreg._reconstructor":
@@ -150,15 +149,17 @@ class Constructors:
             return object
         here = "cresset" + module[5:] if module == "torch" or module.startswith("torch.") else module
         owner = sys.modules.get(here)
-        if owner is None and here.startswith("cresset."):
+        if owner is None and here.startswith("cresset.nn."):
             owner = _place(here)
         if owner is None:
             raise pickle.UnpicklingError(_advice(title, True) + f". The module {module} is not imported in this process")
         value = owner
         for part in name.split("."):
-            if not hasattr(value, part):
+            # The plain dictionary: an attribute that is computed, or a module that loads others when asked, would run code for the file.
+            held = value.__dict__ if isinstance(value, (type, types.ModuleType)) else {}
+            if part not in held:
                 raise AttributeError(f"load: the file names {title}, but the module {module} has no {name}; import or define the class first")
-            value = getattr(value, part)
+            value = held[part]
         from cresset.nn import Module
 
         if not (isinstance(value, type) and issubclass(value, Module)):
@@ -182,16 +183,14 @@ class Constructors:
             raise pickle.UnpicklingError("copyreg._reconstructor applies a value which is not a constructor of data")
         return maker(())
 
-    def get(self, key):
-        """The function that applies what GLOBAL gave to arguments; None: there is none."""
-        maker = self.added.get(key)
-        if maker is None:
-            if type(key) is tuple:  # NEWOBJ: of the classes in the list, the containers are built alike
-                key = key[1]
-                if not isinstance(key, type) or key in self.added:
-                    return None
-            method = METHODS.get(key)
-            return None if method is None else getattr(self, method)
+    def get(self, value, new=False):
+        """The function that applies what GLOBAL gave to arguments; None: there is none. `new` is NEWOBJ's way, without __init__."""
+        if not isinstance(value, (type, Function)) and not callable(value):
+            return None  # not even looked up: hashing what a file made can take long
+        maker = self.added.get(("new", value) if new else value)
+        if maker is None and not (new and value in self.added):
+            method = METHODS.get(value)
+            maker = None if method is None else getattr(self, method)
         return maker
 
     # ---- checks
@@ -211,9 +210,9 @@ class Constructors:
 
     def plain(self, arguments):
         for argument in arguments:
-            if type(argument) not in (str, bytes, int, float, bool, complex, type(None), list, tuple):
-                if type(argument).__module__ != "datetime":
-                    raise pickle.UnpicklingError(f"expected plain values, got {type(argument).__name__}")
+            plain = type(argument) in (str, bytes, int, float, bool, complex, type(None), list, tuple)
+            if not plain and type(argument).__module__ != "datetime":
+                raise pickle.UnpicklingError(f"expected plain values, got {type(argument).__name__}")
             if isinstance(argument, (str, bytes, list, tuple)):
                 self.charge(len(argument))
         return arguments

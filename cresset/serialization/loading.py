@@ -165,7 +165,7 @@ class StreamLoad(Load):
         at = 0
         headers = []
         for _ in range(3):
-            reader = PickleReader(self.data, _no_names, {}, _no_names, _no_names, at)
+            reader = PickleReader(self.data, _no_names, _NoMakers, _no_names, _no_names, at)
             try:
                 headers.append(reader.read())
             except pickle.UnpicklingError as error:
@@ -179,7 +179,7 @@ class StreamLoad(Load):
         self.swap = information.get("little_endian", sys.byteorder == "little") != (sys.byteorder == "little")
         reader = self.reader(self.data, at)
         value = reader.read()
-        keys = PickleReader(self.data, _no_names, {}, _no_names, _no_names, reader.at)
+        keys = PickleReader(self.data, _no_names, _NoMakers, _no_names, _no_names, reader.at)
         order = keys.read()
         if not isinstance(order, list):
             raise RuntimeError(f"load: {self.name} has no list of its storages")
@@ -233,6 +233,12 @@ class StreamLoad(Load):
         missing = set(self.wanted) - {key.decode() if isinstance(key, bytes) else key for key in order}
         if missing:
             raise RuntimeError(f"load: {self.name} does not have the storage {sorted(missing)[0]!r}")
+
+
+class _NoMakers:
+    @staticmethod
+    def get(value, new):
+        return None
 
 
 def _no_names(*_):

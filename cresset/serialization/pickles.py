@@ -4,6 +4,7 @@ Python's own unpickler imports and calls whatever a file names. This one looks e
 constructors of data. Lengths are compared with the bytes that are there before anything is made of them.
 """
 
+import codecs
 import pickle
 import struct
 
@@ -12,6 +13,9 @@ __all__ = ["PickleReader", "global_names"]
 _MAX_KEY_PARTS = 1000  # of a tuple that is a dictionary's key: hashing one walks it natively, however deep or shared it is
 _SIMPLE_KEYS = {str, int, float, bool, bytes, complex, type(None)}
 _READ_INT, _READ_UINT, _READ_UINT8, _READ_DOUBLE = (struct.Struct(f).unpack_from for f in ("<i", "<I", "<Q", ">d"))
+
+
+codecs.lookup("raw-unicode-escape")  # loaded now, so that reading a file imports nothing
 
 
 class _Mark:
@@ -23,7 +27,7 @@ class PickleReader:
 
     Args:
         names: called with (module, name), gives what a GLOBAL puts on the stack, or raises.
-        makers: what REDUCE and NEWOBJ may apply: from a value that `names` gave to a function of a tuple of arguments.
+        makers: `makers.get(value, new)` is the function of a tuple of arguments that REDUCE (or NEWOBJ: `new`) applies; None refuses.
         persistent: called with a persistent id, gives the object.
         build: called with (instance, state) for BUILD on anything but a plain container.
         encoding: of the byte strings of Python 2.
@@ -135,13 +139,10 @@ class PickleReader:
         else:
             raise pickle.UnpicklingError(f"elements can only be appended to a list, not to {_kind(target)}")
 
-    def apply(self, maker_of, arguments, verb):
+    def apply(self, maker_of, arguments, verb, new=False):
         if type(arguments) is not tuple:
             raise pickle.UnpicklingError(f"the arguments of a constructor must be a tuple, got {_kind(arguments)}")
-        try:
-            maker = self.makers.get(maker_of)
-        except TypeError:
-            maker = None
+        maker = self.makers.get(maker_of, new)
         if maker is None:
             raise pickle.UnpicklingError(f"{verb} applies {_kind(maker_of)}, which is not a constructor of data")
         self.stack.append(maker(arguments))
@@ -208,8 +209,6 @@ def _string_line(self):
     text = self.line()
     if len(text) < 2 or text[0] != text[-1] or text[:1] not in (b'"', b"'"):
         raise pickle.UnpicklingError("a quoted string does not end")
-    import codecs
-
     return _text(self, codecs.escape_decode(text[1:-1])[0])
 
 
@@ -398,7 +397,7 @@ def _(self):
 @_opcode(pickle.NEWOBJ)
 def _(self):
     arguments = self.pop()
-    self.apply(("new", self.pop()), arguments, "NEWOBJ")
+    self.apply(self.pop(), arguments, "NEWOBJ", new=True)
 
 
 @_opcode(pickle.NEWOBJ_EX)
@@ -406,7 +405,7 @@ def _(self):
     keywords, arguments = self.pop(), self.pop()
     if keywords != {}:
         raise pickle.UnpicklingError("NEWOBJ_EX with keyword arguments is not read")
-    self.apply(("new", self.pop()), arguments, "NEWOBJ_EX")
+    self.apply(self.pop(), arguments, "NEWOBJ_EX", new=True)
 
 
 @_opcode(pickle.BUILD)
@@ -424,9 +423,7 @@ def global_names(data, at=0):
     stream = io.BytesIO(bytes(data[at:]))
     try:
         for opcode, argument, _position in pickletools.genops(stream):
-            if opcode.name == "GLOBAL":
-                found.append(tuple(argument.split(" ", 1)))
-            elif opcode.name in ("INST",):
+            if opcode.name == "GLOBAL" or opcode.name in ("INST",):
                 found.append(tuple(argument.split(" ", 1)))
             elif opcode.name == "STACK_GLOBAL" and len(texts) > 1:
                 found.append((texts[-2], texts[-1]))

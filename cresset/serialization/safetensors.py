@@ -18,11 +18,13 @@ from .saving import replaced_when_whole
 __all__ = ["SafetensorError", "load", "load_file", "load_model", "safe_open", "save", "save_file", "save_model"]
 
 _MAX_HEADER = 100_000_000
+# In the order of the safetensors package: a file has the tensors of the last dtype first, so that all are aligned.
 _DTYPES = {
-    "BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "U16": "uint16", "I32": "int32", "U32": "uint32", "I64": "int64", "U64": "uint64",
-    "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64", "C64": "complex64",
-    "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu",
+    "BOOL": "bool", "U8": "uint8", "I8": "int8", "F8_E5M2": "float8_e5m2", "F8_E4M3": "float8_e4m3fn", "F8_E8M0": "float8_e8m0fnu",
+    "I16": "int16", "U16": "uint16", "F16": "float16", "BF16": "bfloat16", "I32": "int32", "U32": "uint32", "F32": "float32", "C64": "complex64",
+    "F64": "float64", "I64": "int64", "U64": "uint64",
 }  # fmt: skip
+_PLACES = {word: place for place, word in enumerate(_DTYPES)}
 _DTYPES = {word: getattr(_native, name) for word, name in _DTYPES.items()}
 _WORDS = {dtype: word for word, dtype in _DTYPES.items()}
 
@@ -261,7 +263,7 @@ def _check(tensors):
 def _pieces(tensors, metadata):
     """The parts of the file, in order."""
     _check(tensors)
-    order = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))  # the widest first, so that all are aligned
+    order = sorted(tensors.items(), key=lambda item: (-_PLACES[_WORDS[item[1].dtype]], item[0]))
     header, at = {}, 0
     if metadata is not None:
         if not all(isinstance(k, str) and isinstance(v, str) for k, v in metadata.items()):

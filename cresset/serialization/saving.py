@@ -221,7 +221,7 @@ def _write_stream(obj, file, folder, protocol, byteorder):
     def persistent_id(value):
         if isinstance(value, (TypedStorage, UntypedStorage)):
             _, kind, key, location, count = storages.describe(value)
-            return ("storage", kind, key, location, count, None)
+            return ("storage", cresset.ByteStorage if kind is UntypedStorage else kind, key, location, count, None)
         return None
 
     sizes = {"short": 2, "int": 4, "long": 4}

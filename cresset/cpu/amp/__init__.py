@@ -2,8 +2,11 @@
 
 from . import autocast_mode, grad_scaler  # noqa: F401
 
+
 def __getattr__(name):
-    from ...amp.old_names import of_cpu  # upward: amp stands above the devices; its old names are looked up when they are used
+    from ...amp.old_names import (
+        of_cpu,  # upward: amp stands above the devices; its old names are looked up when they are used
+    )
 
     if name in of_cpu:
         return of_cpu[name]

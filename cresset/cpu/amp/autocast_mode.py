@@ -1,7 +1,9 @@
 """PyTorch's torch.cpu.amp.autocast_mode: old names, which amp/old_names.py holds."""
 
 def __getattr__(name):
-    from ...amp.old_names import of_cpu  # upward: amp stands above the devices; its old names are looked up when they are used
+    from ...amp.old_names import (
+        of_cpu,  # upward: amp stands above the devices; its old names are looked up when they are used
+    )
 
     if name in of_cpu:
         return of_cpu[name]

@@ -2,8 +2,11 @@
 
 from . import autocast_mode, common, grad_scaler  # noqa: F401
 
+
 def __getattr__(name):
-    from ...amp.old_names import of_cuda  # upward: amp stands above the devices; its old names are looked up when they are used
+    from ...amp.old_names import (
+        of_cuda,  # upward: amp stands above the devices; its old names are looked up when they are used
+    )
 
     if name in of_cuda:
         return of_cuda[name]
