@@ -4,6 +4,7 @@
     float32     run in float32
     promote     run in the widest precision among the arguments
     accumulate  give its dtype argument, unless it is given, as float32
+    plain       run as called, and what it is made of, too
     unsafe      refuse low-precision arguments
 
 A native operator gets its policy as a byte (native/dispatch/autocast.h). A function made of others is wrapped: while autocast is off that costs one
@@ -29,6 +30,7 @@ CPU = {
     linalg_lstsq linalg_matrix_rank linalg_qr linalg_solve linalg_solve_ex linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve
     fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftn""",
     "promote": "cat concat concatenate stack",
+    "plain": "addmv addr",
 }
 
 CUDA = {
@@ -41,7 +43,7 @@ CUDA = {
     "unsafe": "binary_cross_entropy",
 }
 
-_NUMBERS = {"lower": 1, "float32": 2, "promote": 3, "accumulate": 4, "unsafe": 5}
+_NUMBERS = {"lower": 1, "float32": 2, "promote": 3, "accumulate": 4}  # the others are for functions made of others only
 _POLICIES = [{name: policy for policy, names in table.items() for name in names.split()} for table in (CPU, CUDA)]
 NAMES = set(_POLICIES[0]) | set(_POLICIES[1])
 
@@ -98,7 +100,7 @@ def _call(function, policies, args, kwargs):
                 f"torch.nn.functional.{function.__name__} and torch.nn.BCELoss are unsafe to autocast. Many models use a sigmoid layer right before the binary "
                 "cross entropy layer. In this case, combine the two layers using torch.nn.functional.binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss."
             )
-    else:
+    elif policy != "plain":
         to = _native.float32
         if policy == "lower" or (policy == "promote" and not any(t.dtype == _native.float32 for t in found)):
             to = _native.autocast_dtype(device)

