@@ -39,6 +39,19 @@ def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     return cresset.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta").requires_grad_(requires_grad)
 
 
+def _rebuild_sparse_tensor(layout, data):
+    """The inverse of pickling a sparse tensor; what `data` says is checked."""
+    if layout == _native.sparse_coo:
+        from .sparse.coo import rebuild_coo
+
+        indices, values, size, *coalesced = data
+        return rebuild_coo(indices, values, tuple(size), bool(coalesced and coalesced[0]))
+    from .sparse.compressed import rebuild_compressed
+
+    first, second, values, size = data
+    return rebuild_compressed(first, second, values, tuple(size), layout)
+
+
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     """The inverse of pickling a Parameter."""
     from .nn.parameter import Parameter  # upward: a Parameter is a tensor that nn knows

@@ -23,8 +23,8 @@ CPU = {
     "lower": _PRODUCTS,
     "float32": _LOSSES
     + """ cross_entropy linear_cross_entropy binary_cross_entropy ctc_loss adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d cdist fractional_max_pool2d
-    fractional_max_pool3d grid_sample grid_sampler grid_sampler_2d grid_sampler_3d max_unpool1d max_unpool2d max_unpool3d nanquantile polar prod quantile
-    stft trace view_as_complex
+    fractional_max_pool3d grid_sample grid_sampler max_unpool1d max_unpool2d max_unpool3d nanquantile polar prod quantile reflection_pad
+    replication_pad stft trace view_as_complex
     cholesky cholesky_inverse cholesky_solve geqrf inverse lu lu_solve orgqr ormqr pinverse qr svd triangular_solve
     linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex
     linalg_lstsq linalg_matrix_rank linalg_qr linalg_solve linalg_solve_ex linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve

@@ -56,6 +56,7 @@ def _fill_table():
         _class(kind, name + "_of", f"builtins.{name}", f"__builtin__.{name}")
     for name, kind in {"complex": complex, "slice": slice, "range": range}.items():
         _class(kind, name + "_of", f"builtins.{name}", f"__builtin__.{name}")
+    TABLE["__builtin__.xrange"] = range
     for kind in (int, float, str, bool):  # named as the default of a defaultdict, never applied
         TABLE[f"builtins.{kind.__name__}"] = TABLE[f"__builtin__.{kind.__name__}"] = kind
     _function("encode", "_codecs.encode")
@@ -141,7 +142,7 @@ class Constructors:
             self.added[kind] = lambda arguments: kind(*self.plain(arguments))
             self.added["new", kind] = lambda arguments: self.empty_instance(kind, arguments)
             return kind
-        if title == "copyreg._reconstructor":
+        if title in ("copyreg._reconstructor", "copy_reg._reconstructor"):
             made = Function(title, "")
             self.added[made] = self.reconstructor
             return made
@@ -360,12 +361,11 @@ class Constructors:
 
     def rebuild_sparse_tensor(self, arguments):
         layout, data = self.exactly(arguments, _native.layout, tuple)
-        if not hasattr(cresset, "sparse_coo_tensor") or layout != _native.sparse_coo or len(data) not in (3, 4):
-            raise pickle.UnpicklingError(f"tensors of layout {layout} are not read")
-        indices, values, size = data[:3]
-        self.exactly((indices, values), Tensor, Tensor)
+        tensors, size = (data[:2], data[2]) if layout == _native.sparse_coo and len(data) > 2 else (data[:3], data[-1])
+        if len(data) not in (3, 4) or not all(isinstance(part, Tensor) for part in tensors):
+            raise pickle.UnpicklingError(f"a tensor of layout {layout} is made of indices, values and a size")
         self.dimensions(size)
-        return cresset.sparse_coo_tensor(indices, values, size, check_invariants=True)
+        return _utils._rebuild_sparse_tensor(layout, data)
 
     def rebuild_from_numpy(self, arguments):
         array, dtype, device, requires_grad = arguments

@@ -102,7 +102,18 @@ class Pickler(pickle._Pickler):
     def save_reduce(self, func, args, *rest, **keywords):
         if func is _utils._rebuild_from_type_v2 and args[1] is None:
             args = (args[0], Tensor, *args[2:])
+        elif getattr(func, "__module__", "").startswith("cresset.sparse."):
+            func, args = _utils._rebuild_sparse_tensor, _sparse_parts(func.__name__, args)
         super().save_reduce(func, args, *rest, **keywords)
+
+
+def _sparse_parts(name, args):
+    """PyTorch's arguments for a sparse tensor: (layout, parts with the size)."""
+    if name == "rebuild_coo":
+        indices, values, size, is_coalesced = args
+        return _native.sparse_coo, (indices, values, _native.Size(size), is_coalesced)
+    first, second, values, size, layout = args
+    return layout, (first, second, values, _native.Size(size))
 
 
 def _get_layout(name):

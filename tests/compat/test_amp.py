@@ -28,7 +28,7 @@ torch.cholesky_inverse(x @ x.t()) | torch.linalg.inv(x) | torch.inverse(x) | tor
 torch.linalg.cholesky(x.float() @ x.float().t() + torch.eye(4)) | torch.linalg.matrix_rank(x) | torch.linalg.cond(x) | torch.linalg.lstsq(x, y)[0]
 torch.fft.fft(x) | torch.fft.rfft(x) | torch.fft.ifft2(x) | torch.fft.irfft(x) | torch.stft(i.reshape(-1), 4, return_complex=True, window=torch.ones(4))
 torch.cat([x, y.float()]) | torch.cat([x, y]) | torch.stack([x, y.bfloat16()]) | x + y | x * y.float() | torch.where(x > 0, x, y)
-torch.mm(x.double(), y.double()) | torch.mm(x.double(), y.double()).dtype | torch.bmm(x.long()[None], y.long()[None]) | F.pad(i, (1, 1, 1, 1)) | F.cosine_similarity(x, y)
+torch.mm(x.double(), y.double()) | torch.mm(x.double(), y.double()).dtype | torch.bmm(x.long()[None], y.long()[None]) | F.pad(i, (1, 1, 1, 1)) | F.pad(i[0], (1, 1), mode='reflect') | F.pad(i, (1, 1, 1, 1), mode='replicate') | F.pad(i[0], (1, 1), mode='circular') | F.cosine_similarity(x, y)
 """  # noqa: E501
 PROGRAMS = [p.strip() for line in PROGRAMS.strip().splitlines() for p in line.split("|")]
 

@@ -2,6 +2,8 @@
 
 import cresset
 
+from ...ops import autocast as _autocast
+
 
 def pad(input, pad, mode="constant", value=None):
     """Add elements at the ends of the last dimensions; negative amounts take away.
@@ -29,14 +31,11 @@ def pad(input, pad, mode="constant", value=None):
         return _constant(input, amounts, 0 if value is None else value)
     if value is not None and value != 0:
         raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
-    if mode not in _SOURCES:
+    if mode not in _MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if len(amounts) not in (1, 2, 3) or ndim - len(amounts) not in (1, 2):
         raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
-    for dim, before, after in amounts:
-        if before or after:
-            input = input.index_select(dim, _SOURCES[mode](input, dim, before, after, pad))
-    return input if any(pad) else input.clone()
+    return _BY_NAME[_MODES[mode]](input, amounts)
 
 
 def _check_result(input, dim, before, after):
@@ -73,7 +72,7 @@ def _positions(input, dim, before, after):
     return cresset.arange(-before, size - before, device=input.device)
 
 
-def _reflect(input, dim, before, after, pad):
+def _reflect(input, dim, before, after):
     length = input.size(dim)
     if before >= length or after >= length:
         raise RuntimeError(
@@ -84,7 +83,7 @@ def _reflect(input, dim, before, after, pad):
     return length - 1 - (length - 1 - _positions(input, dim, before, after).abs()).abs()
 
 
-def _replicate(input, dim, before, after, pad):
+def _replicate(input, dim, before, after):
     if input.size(dim) == 0:
         raise RuntimeError(
             f"pad: Expected non-empty dimension {dim} to replicate, got input of shape {list(input.shape)}"
@@ -92,7 +91,7 @@ def _replicate(input, dim, before, after, pad):
     return _positions(input, dim, before, after).clamp(0, input.size(dim) - 1)
 
 
-def _circular(input, dim, before, after, pad):
+def _circular(input, dim, before, after):
     length = input.size(dim)
     if before > length or after > length:
         raise RuntimeError(
@@ -104,4 +103,18 @@ def _circular(input, dim, before, after, pad):
     return first + cresset.arange(-max(before, 0), kept + max(after, 0), device=input.device) % kept
 
 
-_SOURCES = {"reflect": _reflect, "replicate": _replicate, "circular": _circular}
+def _taken_from(source):
+    """Padding with elements of the input, whose positions along a dimension `source` says."""
+
+    def padded(input, amounts):
+        for dim, before, after in amounts:
+            if before or after:
+                input = input.index_select(dim, source(input, dim, before, after))
+        return input if any(before or after for _, before, after in amounts) else input.clone()
+
+    return padded
+
+
+_MODES = {"reflect": "reflection_pad", "replicate": "replication_pad", "circular": "circular_pad"}
+_BY_NAME = {"reflection_pad": _taken_from(_reflect), "replication_pad": _taken_from(_replicate), "circular_pad": _taken_from(_circular)}
+_autocast.apply(_BY_NAME)

@@ -5,6 +5,7 @@ Its default there is 0, unlike the one in nn.functional.
 
 import cresset
 
+from ...ops import autocast as _autocast
 from . import grid as _grid
 from . import likelihood as _likelihood
 from . import margin as _margin
@@ -89,3 +90,4 @@ functions = {
         native_channel_shuffle, pixel_shuffle, pixel_unshuffle,
     )
 }  # fmt: skip
+_autocast.apply(functions)
