@@ -83,6 +83,9 @@ _OF_NN = {
 _OF_SUBPACKAGES = {
     **dict.fromkeys(["save", "load"], "serialization"),
     **dict.fromkeys(["OutOfMemoryError", "AcceleratorError"], "cuda"),
+    **dict.fromkeys(["PyTorchFileReader", "PyTorchFileWriter"], "serialization.records"),
+    **dict.fromkeys(["Event", "Stream", "get_device_module"], "accelerator"),
+    **dict.fromkeys(["get_float32_matmul_precision", "set_float32_matmul_precision"], "backends.precision"),
     **dict.fromkeys(
         ["autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype",
          "get_autocast_gpu_dtype", "get_autocast_ipu_dtype", "get_autocast_xla_dtype", "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",

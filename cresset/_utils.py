@@ -162,3 +162,47 @@ class ExceptionWrapper:
         except Exception:
             raise RuntimeError(message) from None
         raise exception
+
+
+def _element_size(dtype):
+    """Bytes of one element."""
+    return dtype.itemsize
+
+
+def _get_available_device_type():
+    """The type of the accelerator of this machine; None if there is none."""
+    from . import accelerator
+
+    found = accelerator.current_accelerator()
+    return None if found is None else found.type
+
+
+def _get_device_module(device_type):
+    """The module of a device type."""
+    from . import accelerator
+
+    return accelerator.get_device_module(device_type)
+
+
+def _get_device_index(device, optional=False, allow_cpu=False):
+    """The number of a device given as a number, a name or a device; -1 for the CPU, if that is allowed."""
+    if isinstance(device, str):
+        device = _native.device(device)
+    if isinstance(device, _native.device):
+        if device.type == "cpu":
+            if not allow_cpu:
+                raise ValueError(f"Expected a non cpu device, but got: {device}")
+            return -1
+        device = device.index
+    if device is None:
+        if not optional:
+            raise ValueError("Expected a torch.device with a specified index or an integer, but got: None")
+        from . import accelerator
+
+        return accelerator.current_device_index()
+    return device
+
+
+def is_compiling():
+    """Whether a compiler is reading the program, rather than Python running it."""
+    return False

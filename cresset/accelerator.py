@@ -144,3 +144,107 @@ class device_index:
         if self.idx is not None:
             set_device_index(self.prev_idx)
         return False
+
+
+# ---------------------------------------------------------------- streams and modules of any device
+
+class Stream:
+    """A queue of work on a device. On the CPU work is complete when it returns, so its one stream is always idle.
+
+    >>> cresset.Stream("cpu").query()
+    True
+    """
+
+    def __init__(self, device=None, *, priority=0):
+        self.device = _native.device(device or current_accelerator() or "cpu")
+        if self.device.type != "cpu":
+            raise RuntimeError(f"PyTorch is not linked with support for {self.device.type} devices")
+        self.stream_id, self.device_index, self.device_type = 0, -1, 0
+
+    def query(self):
+        """Whether all work is done."""
+        return True
+
+    def synchronize(self):
+        """Wait for all work."""
+
+    def wait_event(self, event):
+        """Let later work wait for an event."""
+
+    def wait_stream(self, stream):
+        """Let later work wait for what another stream has now."""
+
+    def record_event(self, event=None):
+        """An event after the work up to now."""
+        raise RuntimeError("cpu backend doesn't support events.")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return False
+
+    def __eq__(self, other):
+        return isinstance(other, Stream) and (self.device, self.stream_id) == (other.device, other.stream_id)
+
+    def __hash__(self):
+        return hash((self.device, self.stream_id))
+
+    def __repr__(self):
+        return f"torch.Stream device_type={self.device.type}, device_index={self.device_index}, stream_id={self.stream_id}"
+
+
+class Event:
+    """A point in a stream's work. The CPU has none to mark."""
+
+    def __init__(self, device=None, *, enable_timing=False, blocking=False, interprocess=False):
+        self.device = _native.device(device or current_accelerator() or "cpu")
+        if self.device.type != "cpu":
+            raise RuntimeError(f"PyTorch is not linked with support for {self.device.type} devices")
+        self.enable_timing, self.event_id = enable_timing, 0
+
+    def record(self, stream=None):
+        """Mark the point after the work up to now."""
+        raise RuntimeError("cpu backend doesn't support events.")
+
+    def query(self):
+        """Whether the point was reached."""
+        return True
+
+    def wait(self, stream=None):
+        """Let a stream's later work wait for the point."""
+
+    def synchronize(self):
+        """Wait until the point is reached."""
+
+    def elapsed_time(self, end_event):
+        """Milliseconds from this point to another."""
+        if not (self.enable_timing and end_event.enable_timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        raise ValueError("Both events must be recorded before calculating elapsed time.")
+
+    def __repr__(self):
+        return f"torch.Event device_type={self.device.type}, device_index=-1, event_flag=0, event_id={self.event_id}"
+
+
+def get_device_module(device=None):
+    """The module of a device's type: cresset.cuda for "cuda:1"; of the accelerator, or the CPU, for None.
+
+    >>> cresset.get_device_module("cpu") is cresset.cpu
+    True
+    """
+    import importlib
+
+    if isinstance(device, str):
+        device = _native.device(device)
+    if isinstance(device, _native.device):
+        name = device.type
+    elif device is None:
+        found = current_accelerator()
+        name = found.type if found else "cpu"
+    else:
+        raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
+    try:
+        return importlib.import_module("." + name, __package__)
+    except ImportError:
+        raise RuntimeError(f"Device '{name}' does not have a corresponding module registered as 'torch.{name}'.") from None

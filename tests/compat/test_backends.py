@@ -39,6 +39,9 @@ torch.mps.is_available() | torch.mps.device_count() | torch.mps.manual_seed(0) |
 torch.mtia.is_available() | torch.mtia.device_count() | torch.mtia.synchronize() | torch.mtia.manual_seed(0) | torch.mtia.memory_allocated()
 torch.accelerator.is_available() | torch.accelerator.device_count() | torch.accelerator.current_accelerator() | torch.accelerator.set_device_index(0)
 torch.accelerator.synchronize() | torch.accelerator.current_device_index() | torch.accelerator.empty_cache() | torch.accelerator.memory_allocated()
+torch.Stream() == torch.Stream('cpu') | str(torch.Stream()) | torch.Stream('cuda') | torch.Stream().record_event() | torch.Event().record() | str(torch.Event())
+torch.get_device_module().__name__[-4:] | torch.get_device_module('cuda:0').__name__[-5:] | torch.get_device_module('foo') | torch.get_device_module(3)
+[torch.set_float32_matmul_precision(p) or (torch.get_float32_matmul_precision(), torch.backends.cuda.matmul.allow_tf32) for p in ('high', 'medium', 'bad', 'highest')]
 torch.amp.is_autocast_available('cuda') | torch.is_autocast_enabled() | torch.get_autocast_dtype('cuda') == torch.float16
 """
 SAME = [p.strip() for line in SAME.strip().splitlines() for p in line.split("|")]

@@ -265,3 +265,18 @@ class TestFiles:
 
 
 json_like = types.ModuleType("json_like")
+
+
+def test_records_can_be_read_and_written_by_name(tmp_path):
+    cresset.save({"a": cresset.arange(3.0)}, tmp_path / "a.pt")
+    reader = cresset.PyTorchFileReader(str(tmp_path / "a.pt"))
+    assert reader.has_record("data/0") and not reader.has_record("data/1") and reader.get_record("version") == b"3\n"
+    assert reader.get_storage_from_record("data/0", 3, cresset.float32).tolist() == [0, 1, 2] and len(reader.serialization_id()) == 40
+    writer = cresset.PyTorchFileWriter(str(tmp_path / "b.pt"))
+    for name in reader.get_all_records():
+        data = reader.get_record(name)
+        writer.write_record(name, data, len(data))
+    writer.write_end_of_file()
+    assert cresset.load(tmp_path / "b.pt")["a"].tolist() == [0, 1, 2]
+    with pytest.raises(RuntimeError, match="fewer"):
+        reader.get_storage_from_record("data/0", 4, cresset.float32)
