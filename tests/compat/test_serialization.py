@@ -2,6 +2,7 @@
 
 import collections
 import io
+import warnings
 import zipfile
 
 import pytest
@@ -246,3 +247,13 @@ def safetensors_dtypes():
     from cresset.serialization.safetensors import _WORDS
 
     return [dtype for dtype in _WORDS if dtype not in (cresset.complex64, cresset.float8_e8m0fnu)]
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_sparse_tensors_go_both_ways(pair, layout):
+    writer, reader = pair
+    dense = [[0.0, 1.0, 0.0], [2.0, 0.0, 3.0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch calls its compressed layouts a beta
+        back = carried({"s": getattr(writer.tensor(dense), layout)()}, writer, reader)["s"]
+        assert back.to_dense().tolist() == dense and str(back.layout) == str(getattr(reader.tensor(dense), layout)().layout)
