@@ -71,6 +71,9 @@ _SUBPACKAGES = {
     "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
 }  # fmt: skip
 
+# Functions of modules that load when they are first used.
+_LATER = {"summary": "inspection", "draw": "drawing"}
+
 # Functions of nn.functional that PyTorch offers as torch.<name>, too.
 _OF_NN = {
     "affine_grid_generator", "bilinear", "binary_cross_entropy_with_logits", "channel_shuffle", "constant_pad_nd", "cosine_embedding_loss", "cosine_similarity", "ctc_loss",
@@ -101,6 +104,8 @@ def __getattr__(name):
         return getattr(_importlib.import_module("." + _OF_SUBPACKAGES[name], __name__), name)
     if name in _OF_NN:
         return _importlib.import_module(".nn.functional.root", __name__).functions[name]
+    if name in _LATER:
+        return getattr(_importlib.import_module("." + _LATER[name], __name__), name)
     if name in _SUBPACKAGES:
         try:
             return _importlib.import_module("." + name, __name__)

@@ -172,3 +172,16 @@ from .transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+
+
+def __getattr__(name):
+    """Parts that few use, loaded when they are asked for."""
+    import importlib
+
+    if name in ("grad", "common_types", "quantized", "quantizable", "intrinsic", "qat"):
+        try:
+            return importlib.import_module("." + name, __name__)
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,21 +4,20 @@ import cresset
 
 
 def _input_gradient(rank, input_size, weight, grad_output, options):
-    input = grad_output.new_empty(1).expand(tuple(input_size))
-    return _gradients(rank, grad_output, input, weight, options, (True, False, False))[0]
+    with cresset.enable_grad():
+        input = cresset.zeros(tuple(input_size), dtype=weight.dtype, device=weight.device, requires_grad=True)
+        result = _CONVOLUTIONS[rank](input, weight, None, *options)
+    return cresset.autograd.grad(result, input, grad_output, create_graph=cresset.is_grad_enabled())[0]
 
 
 def _weight_gradient(rank, input, weight_size, grad_output, options):
-    weight = grad_output.new_empty(1).expand(tuple(weight_size))
-    return _gradients(rank, grad_output, input, weight, options, (False, True, False))[1]
+    with cresset.enable_grad():
+        weight = cresset.zeros(tuple(weight_size), dtype=input.dtype, device=input.device, requires_grad=True)
+        result = _CONVOLUTIONS[rank](input, weight, None, *options)
+    return cresset.autograd.grad(result, weight, grad_output, create_graph=cresset.is_grad_enabled())[0]
 
 
-def _gradients(rank, grad_output, input, weight, options, needed):
-    stride, padding, dilation, groups = options
-    each = lambda value: [value] * rank if isinstance(value, int) else list(value)  # noqa: E731
-    return cresset.convolution_backward(
-        grad_output, input, weight, None, each(stride), each(padding), each(dilation), False, [0] * rank, groups, list(needed)
-    )
+_CONVOLUTIONS = {1: cresset.conv1d, 2: cresset.conv2d, 3: cresset.conv3d}
 
 
 def conv1d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):

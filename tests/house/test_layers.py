@@ -24,7 +24,7 @@ PYTHON = [
         "signal", "futures", "tensor", "making", "interpreted", "quantized", "_utils",
     ],
     ["nn", "amp"],
-    ["optim", "data", "serialization", "safetensors", "distributions", "testing", "utils", "multiprocessing", "hub"],
+    ["optim", "data", "inspection", "drawing", "serialization", "safetensors", "distributions", "testing", "utils", "multiprocessing", "hub"],
     ["compiler", "fx", "jit"],
     ["export", "onnx", "distributed", "ao", "quantization", "package"],
     ["train", "serve", "vision", "audio", "text", "metrics", "cli"],

@@ -36,3 +36,30 @@ def sdpa_kernel(backends, set_priority=False):
     if not backends:
         raise RuntimeError("sdpa_kernel: at least one backend is needed")
     yield {}
+
+
+def current_flash_attention_impl():
+    """The name of an implementation of flash attention that was activated: None, as there is one and it is built in."""
+    return None
+
+
+def list_flash_attention_impls():
+    """The implementations that could be activated: none besides the one that is built in."""
+    return []
+
+
+def activate_flash_attention_impl(impl):
+    """Choose an implementation by name; only the one that is built in exists, so every name is refused."""
+    raise ValueError(f"activate_flash_attention_impl: there is no implementation {impl!r}; the built-in one is always used")
+
+
+def restore_flash_attention_impl(_raise_warn=True):
+    """Go back to the built-in implementation, which is in use anyway."""
+
+
+def __getattr__(name):
+    if name == "flex_attention":
+        import importlib
+
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
