@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 import cresset
 
 
-
 class BasePruningMethod(ABC):
     """A way to choose what is pruned: subclasses say which in `compute_mask`, and of what in PRUNING_TYPE."""
 
