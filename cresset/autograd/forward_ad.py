@@ -4,12 +4,13 @@
         x = make_dual(primal, tangent)
         y, y_tangent = unpack_dual(f(x))     # y_tangent = J tangent
 
-There is one level at a time.
+The public functions open one level at a time; torch.func nests them, and a tensor then has a tangent for each level it is in.
 
 Note [Pushing tangents]: when an argument of an operator has a tangent, the core calls `propagate` with the arguments, the results
 and a node for the call. A pointwise operator's formula gives the slopes; a view of the primal is a view of the tangent; any other
 operator's vjp u -> J'u is linear in u, so that differentiating it by u gives J. All of this is made of recorded operations on the
-primals, so that tangents can themselves be differentiated backward.
+primals, so that tangents can themselves be differentiated backward. Levels go from the outermost to the innermost: while an inner
+tangent is computed, the primals still have their outer ones, so that it gets outer tangents of its own.
 """
 
 import contextlib
@@ -32,10 +33,11 @@ class UnpackedDualTensor(namedtuple("UnpackedDualTensor", "primal tangent")):
 
 
 class Level:
-    """An open level. Tangents carry its number, so that those of a closed level are not taken for one of the next."""
+    """The open levels. Tangents carry their level's number, so that those of a closed level are not taken for one of the next."""
 
     depth, number = -1, 0
-    duals = []  # weak references to the tensors that were given tangents
+    open = []  # the numbers of the open levels, the innermost last
+    duals = {}  # number -> weak references to the tensors that were given tangents
 
 
 def current_level():
@@ -46,8 +48,15 @@ def enter_dual_level():
     """Open the level; it must be closed with exit_dual_level. `dual_level()` does both."""
     if Level.depth >= 0:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    Level.depth = 0
+    return enter_nested_level()
+
+
+def enter_nested_level():
+    """Open a level inside those that are open."""
+    Level.depth += 1
     Level.number += 1
+    Level.open.append(Level.number)
+    Level.duals[Level.number] = []
     return Level.depth
 
 
@@ -58,11 +67,11 @@ def exit_dual_level(*, level=None):
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
-    Level.depth = -1
-    duals, Level.duals = Level.duals, []
-    for ref in duals:
+    Level.depth -= 1
+    number = Level.open.pop()
+    for ref in Level.duals.pop(number):
         if (tensor := ref()) is not None:
-            _native.set_tangent(tensor, None, -1)
+            _native.set_tangent(tensor, None, number)
 
 
 class dual_level:
@@ -115,50 +124,63 @@ def unpack_dual(tensor, *, level=None):
     tangent = tangent_of(tensor)
     if tangent is None:
         return UnpackedDualTensor(tensor, None)
-    with paused([tensor]):
+    with paused([tensor], Level.open[-1]):
         return UnpackedDualTensor(tensor.view_as(tensor), tangent)
 
 
 # ---- tangents
 
 
-def tangent_of(tensor):
-    """The tangent of a tensor in the open level, or None."""
-    found = _native.get_tangent(tensor)
-    if found is None or Level.depth < 0 or found[1] != Level.number:
+def tangent_of(tensor, number=None):
+    """The tangent of a tensor in an open level (the innermost, unless a number is given), or None."""
+    if Level.depth < 0:
         return None
-    return found[0]
+    number = Level.open[-1] if number is None else number
+    return next((tangent for level, tangent in _native.get_tangents(tensor) if level == number), None)
 
 
-def set_tangent(tensor, tangent):
-    if _native.get_tangent(tensor) is None:
-        Level.duals.append(weakref.ref(tensor))
-    _native.set_tangent(tensor, tangent, Level.number)
+def set_tangent(tensor, tangent, number=None):
+    number = Level.open[-1] if number is None else number
+    if tangent_of(tensor, number) is None:
+        Level.duals[number].append(weakref.ref(tensor))
+    _native.set_tangent(tensor, tangent, number)
 
 
-def tangents_of(args):
+def tangents_of(args, number=None):
     """(tensor or None, its tangent or None) for each argument; None if there is no tangent at all."""
-    pairs = [(arg, tangent_of(arg)) if isinstance(arg, Tensor) else (None, None) for arg in args]
+    pairs = [(arg, tangent_of(arg, number)) if isinstance(arg, Tensor) else (None, None) for arg in args]
     return pairs if any(tangent is not None for _, tangent in pairs) else None
 
 
+def levels_of(tensors):
+    """The numbers of the open levels in which some of the tensors have tangents, the outermost first."""
+    found = {number for tensor in tensors for number, _ in _native.get_tangents(tensor)}
+    return [number for number in Level.open if number in found]
+
+
+def innermost_in_vmap(tensors):
+    """Those of the deepest level of vmap: for what happens there, the others are constants."""
+    top = max(map(_native.level_of, tensors), default=0)
+    return [tensor for tensor in tensors if _native.level_of(tensor) == top] if top else tensors
+
+
 @contextlib.contextmanager
-def paused(tensors):
-    """For a block, the tensors are only their primals."""
+def paused(tensors, number=0):
+    """For a block, the tensors are only their primals at the level of this number and inside it."""
     found = []
     for tensor in [
         *(t._base for t in tensors if t._base is not None),
         *tensors,
     ]:  # a view would take its base's tangent
-        pair = _native.get_tangent(tensor)
-        if pair is not None:
-            found.append((tensor, pair))
-            _native.set_tangent(tensor, None, -1)
+        for level, tangent in _native.get_tangents(tensor):
+            if level >= number:
+                found.append((tensor, tangent, level))
+                _native.set_tangent(tensor, None, level)
     try:
         yield
     finally:
-        for tensor, (tangent, number) in found:
-            _native.set_tangent(tensor, tangent, number)
+        for tensor, tangent, level in found:
+            _native.set_tangent(tensor, tangent, level)
 
 
 # ---- pushing tangents through an operator; see Note [Pushing tangents]
@@ -174,32 +196,47 @@ def propagate(name, arguments, outputs, before, node, sources):
         sources: the tensors its edges lead to.
     """
     tensors = [value for value in flat(arguments.values()) if isinstance(value, Tensor)]
-    pairs = [(tensor, tangent_of(tensor)) for tensor in tensors]
-    tangents = {id(tensor): tangent for tensor, tangent in pairs if tangent is not None}
-    if not tangents:  # they belong to a level that is closed
-        for tensor in tensors:
-            _native.set_tangent(tensor, None, -1)
-        return
     target = outputs[0] if name.endswith("_") and outputs[0] is tensors[0] else None
-    views = target is None and outputs[0]._is_view() and id(tensors[0]) in tangents
-    with paused(tensors):
+    tensors = innermost_in_vmap(tensors)
+    numbers = levels_of(tensors)
+    if not numbers:  # their tangents belong to a level that is closed
+        for tensor in tensors:
+            for number, _ in _native.get_tangents(tensor):
+                _native.set_tangent(tensor, None, number)
+        return
+    if target is not None and before is not None:  # the old value has the old tangents, which are about to be written over
+        for number in numbers:
+            if (tangent := tangent_of(target, number)) is not None:
+                set_tangent(before, tangent.clone(), number)
+        tensors.append(before)
+    for number in numbers:
+        propagate_level(number, tensors, target, name, arguments, outputs, before, node, sources)
+
+
+def propagate_level(number, tensors, target, name, arguments, outputs, before, node, sources):
+    """What `propagate` does, for one level."""
+    pairs = [(tensor, tangent_of(tensor, number)) for tensor in tensors]
+    tangents = {id(tensor): tangent for tensor, tangent in pairs if tangent is not None}
+    first = next(iter(arguments.values()))
+    views = target is None and outputs[0]._is_view() and id(first) in tangents
+    with paused(tensors, number):
         if node is None:
             pushed = [None] * len(outputs)
         elif views:
-            pushed = view_tangent(name, arguments, tensors[0], tangents[id(tensors[0])])
+            pushed = view_tangent(name, arguments, first, tangents[id(first)])
         else:
             pushed = push(name, arguments, outputs, tangents, target, before, node, sources)
         if not views:
             pushed = [settled(t, o, tangents) for t, o in zip(pushed, outputs, strict=True)]
     for output, tangent in zip(outputs, pushed, strict=True):
         if output is target:
-            write_tangent(output, tangent)
+            write_tangent(output, tangent, number)
         elif tangent is not None and not any(output is tensor for tensor in tensors):  # it may have been left as it was
-            set_tangent(output, tangent)
+            set_tangent(output, tangent, number)
     if outputs[0].requires_grad:  # what backward keeps of the results has tangents too
         for kept, place in _native.saved_outputs(outputs[0]):
-            if (tangent := tangent_of(outputs[place])) is not None:
-                set_tangent(kept, tangent)
+            if (tangent := tangent_of(outputs[place], number)) is not None:
+                set_tangent(kept, tangent, number)
 
 
 def view_tangent(name, arguments, primal, tangent):
@@ -215,7 +252,6 @@ def push(name, arguments, outputs, tangents, target, before, node, sources):
     """The results' tangents, None where there is none."""
     values = dict(arguments)
     if target is not None and before is not None:
-        tangents = {**tangents, id(before): tangents.get(id(target))}
         values[next(iter(values))] = before
     formula = formulas.definition(name if target is None else name.removesuffix("_"))
     if formula is not None and not any(tensor.is_complex() for tensor in sources if tensor is not None):
@@ -276,7 +312,9 @@ def transposed(vjp, outputs, smooth, pairs):
         if not found:
             return [None] * len(outputs)
         slopes, given = zip(*found, strict=True)
-        create_graph = recording and any(t is not None and t.requires_grad for pair in pairs for t in pair)
+        create_graph = recording and any(
+            t is not None and (t.requires_grad or _native.level_of(t)) for pair in pairs for t in pair
+        )
         pushed = cresset.autograd.grad(
             slopes, [x for x in u if x is not None], given, None, create_graph, allow_unused=True
         )
@@ -297,26 +335,44 @@ def settled(tangent, output, others):
     if tangent.shape != output.shape:
         tangent = tangent.expand(output.shape)
     shares = tangent._base is not None or any(tangent is other for other in others.values())
+    if not shares and _native.level_of(tangent):
+        return tangent
     return laid_out(tangent, output) if shares or tangent.stride() != output.stride() else tangent
 
 
 def laid_out(tangent, primal):
+    if _native.level_of(tangent) or _native.level_of(primal):
+        return tangent.clone()
     return cresset.empty_like(primal.detach()).copy_(tangent)
 
 
-def write_tangent(tensor, tangent):
+def write_tangent(tensor, tangent, number):
     """After an in-place change: write into the tangent there is, which views of the tensor share."""
-    if tangent_of(tensor) is None:
-        if tangent is None:
-            return
-        if tensor._base is None:
-            set_tangent(tensor, tangent)
-            return
-        set_tangent(tensor._base, cresset.zeros_like(tensor._base))  # and the view has a view of it
+    held = tangent_of(tensor, number)
     if tangent is None:
-        tangent_of(tensor).zero_()
-    else:
-        tangent_of(tensor).copy_(tangent)
+        if held is not None:
+            held.zero_()
+        return
+    if held is None or not vmaps_of(tangent) <= vmaps_of(held):
+        base = tensor._base
+        if base is None:
+            set_tangent(tensor, tangent, number)
+            return
+        whole, of_base = tangent.new_zeros(base.shape), tangent_of(base, number)
+        set_tangent(base, whole if of_base is None else whole.copy_(of_base), number)
+        _native.set_tangent(tensor, None, number)  # the view now takes its part of that
+        held = tangent_of(tensor, number)
+    held.copy_(tangent)
+
+
+def vmaps_of(tensor):
+    """The levels of vmap at which a tensor differs from sample to sample."""
+    found = set()
+    while level := _native.level_of(tensor):
+        tensor, dim = _native.batch_of(tensor)
+        if dim is not None:
+            found.add(level)
+    return found
 
 
 def flat(values):

@@ -252,10 +252,10 @@ class Function(metaclass=FunctionMeta):
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         ctx.needs_input_grad = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
         recorded = True in ctx.needs_input_grad and _native.is_grad_enabled()
-        tangents = forward_ad.tangents_of(args) if forward_ad.Level.depth >= 0 else None
+        numbers = forward_ad.levels_of(tensors) if forward_ad.Level.depth >= 0 else None
         before = _native.set_grad_mode(False)
         try:
-            if tangents:
+            if numbers:
                 with forward_ad.paused(tensors):
                     result = cls._run_forward(ctx, args, split)
             else:
@@ -264,8 +264,8 @@ class Function(metaclass=FunctionMeta):
             _native.set_grad_mode(before)
         outputs = result if isinstance(result, tuple) else (result,)
         outputs = cls._attach(ctx, args, tensors, outputs, recorded)
-        if tangents:
-            cls._push_tangents(ctx, tangents, outputs)
+        for number in numbers or ():
+            cls._push_tangents(ctx, forward_ad.tangents_of(args, number), outputs, number)
         return outputs if isinstance(result, tuple) else outputs[0]
 
     @classmethod
@@ -319,9 +319,9 @@ class Function(metaclass=FunctionMeta):
         return tuple(results)
 
     @classmethod
-    def _push_tangents(cls, ctx, tangents, outputs):
+    def _push_tangents(cls, ctx, tangents, outputs, number):
         if cls.jvp is Function.jvp:
-            pushed = cls._tangents_from_backward(ctx, tangents, outputs)
+            pushed = cls._tangents_from_backward(ctx, tangents, outputs, number)
         else:
             given = [cresset.zeros_like(arg) if t is None and arg is not None else t for arg, t in tangents]
             pushed = cls.jvp(ctx, *(given if ctx.materialize_grads else [t for _, t in tangents]))
@@ -332,13 +332,13 @@ class Function(metaclass=FunctionMeta):
             )
         for output, tangent in zip(outputs, pushed, strict=True):
             if isinstance(output, Tensor) and tangent is not None:
-                forward_ad.set_tangent(output, tangent)
+                forward_ad.set_tangent(output, tangent, number)
         for kept in ctx._kept or ():
             if kept is not None and (of := kept.output()) is not None and pushed[of[1]] is not None:
-                forward_ad.set_tangent(of[0], pushed[of[1]])
+                forward_ad.set_tangent(of[0], pushed[of[1]], number)
 
     @classmethod
-    def _tangents_from_backward(cls, ctx, tangents, outputs):
+    def _tangents_from_backward(cls, ctx, tangents, outputs, number):
         """Without a jvp, what backward says: it is linear in the gradients, and its derivative by them is the Jacobian."""
 
         def backward(grads):
@@ -352,7 +352,7 @@ class Function(metaclass=FunctionMeta):
         smooth = [
             isinstance(o, Tensor) and is_differentiable(o) and not holds(ctx.non_differentiable, o) for o in outputs
         ]
-        with forward_ad.paused([arg for arg, _ in tangents if arg is not None]):
+        with forward_ad.paused([arg for arg, _ in tangents if arg is not None], number):
             return forward_ad.transposed(backward, outputs, smooth, tangents)
 
 

@@ -37,7 +37,7 @@ def is_differentiated(*tensors):
     """Whether a derivative of the result may be asked for. If not, a cheaper routine can do."""
     if cresset.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return True
-    return forward_ad.Level.depth >= 0 and forward_ad.tangents_of(tensors) is not None
+    return forward_ad.Level.depth >= 0 and bool(forward_ad.levels_of(tensors))
 
 
 def identity_in_place_of(A):

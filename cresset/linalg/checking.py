@@ -2,6 +2,8 @@
 
 import cresset
 
+from ..ops.batches import all_samples
+
 _HALVES = (cresset.float16, cresset.bfloat16)
 
 
@@ -70,6 +72,7 @@ def real_dtype(dtype):
 
 def first_failure(info):
     """(place in the batch, LAPACK's number) of the first matrix that failed, or None. Place is "" for a single matrix."""
+    info = all_samples(info)
     if not info.numel() or not bool(info.any()):
         return None
     numbers = info.reshape(-1).tolist()

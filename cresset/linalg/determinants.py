@@ -4,6 +4,7 @@ import cresset
 
 from ..autograd.function import Function
 from ..ops import return_types
+from ..ops.batches import all_samples
 from . import lapack
 from .calling import with_out
 from .checking import check_square
@@ -44,7 +45,7 @@ class Determinant(Function):
             value = fixed.prod(-1) * _sign_of(pivots).to(A.dtype)
             LU = LU + (fixed - diagonal).diag_embed()
             return lapack.getrs(LU, pivots, identity * _as_matrix(grad * value.conj()), b"C")
-        if bool((value.detach().abs() < 100 * cresset.finfo(A.dtype).eps).any()):
+        if bool((all_samples(value.detach()).abs() < 100 * cresset.finfo(A.dtype).eps).any()):
             U, S, Vh = cresset.linalg.svd(A, full_matrices=False)
             factor = (det(U) * det(Vh)).conj() * grad
             return (U * (_products_of_others(S).to(A.dtype) * factor.unsqueeze(-1)).unsqueeze(-2)) @ Vh

@@ -8,6 +8,7 @@ import cresset
 
 from ..autograd.function import Function
 from ..ops import return_types
+from ..ops.batches import all_samples
 from . import lapack
 from .calling import is_differentiated, with_out
 from .checking import check_info, check_matrix, check_square, first_failure
@@ -245,7 +246,7 @@ class Eig(Function):
 
 
 def _check_finite(who, A):
-    if not bool(A.detach().isfinite().all()):
+    if not bool(all_samples(A.detach()).isfinite().all()):
         raise RuntimeError(f"{who}: input tensor should not contain infs or NaNs.")
 
 

@@ -4,6 +4,7 @@ import math
 
 import cresset
 
+from ..ops.batches import all_samples
 from ..ops.dimensions import wrap_dim
 from .calling import with_out
 from .checking import check_floating, check_matrix, check_square_shape
@@ -119,4 +120,4 @@ def cond(A, p=None):
         return cresset.zeros(A.shape[:-2], dtype=A.dtype.to_real(), device=A.device)
     inverse, info = cresset.linalg.inv_ex(A)
     result = matrix_norm(A, p) * matrix_norm(inverse, p)
-    return result.masked_fill(info != 0, math.inf) if bool(info.any()) else result
+    return result.masked_fill(info != 0, math.inf) if bool(all_samples(info).any()) else result

@@ -5,6 +5,7 @@
 
 import cresset
 
+from .batches import copy_for
 from .registry import function
 
 
@@ -27,7 +28,7 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     tensor([[1., 0.],
             [0., 1.]])
     """
-    whole = input.clone()
+    whole = copy_for(src, input)
     return _replaced("diagonal_scatter", whole, whole.diagonal(offset, dim1, dim2), src)
 
 
@@ -39,7 +40,7 @@ def select_scatter(input, src, dim, index):
     tensor([[0., 0.],
             [1., 1.]])
     """
-    whole = input.clone()
+    whole = copy_for(src, input)
     return _replaced("select_scatter", whole, whole.select(dim, index), src)
 
 
@@ -50,7 +51,7 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     >>> cresset.slice_scatter(cresset.zeros(3), cresset.ones(2), start=1)
     tensor([0., 1., 1.])
     """
-    whole = input.clone()
+    whole = copy_for(src, input)
     return _replaced("slice_scatter", whole, _sliced("slice_scatter", whole, dim, start, end, step), src)
 
 
@@ -72,7 +73,7 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     offset = input.storage_offset()
     storage_offset = offset if storage_offset is None else storage_offset
     if input.is_contiguous():
-        whole = input.clone()
+        whole = copy_for(src, input)
         return _replaced(
             "as_strided_scatter", whole, whole.as_strided(tuple(size), tuple(stride), storage_offset - offset), src
         )

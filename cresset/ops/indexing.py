@@ -2,6 +2,7 @@
 
 import cresset
 
+from .. import _native
 from .registry import function, operator
 
 index = operator("index", """x[i, j, ...] for tensors i, j: integers, which broadcast together, and masks; None keeps a dimension whole.
@@ -12,12 +13,13 @@ index = operator("index", """x[i, j, ...] for tensors i, j: integers, which broa
 
 @index.derivative
 def _(grad, input_info, indices):
-    yield lambda: zeros_like_info(input_info, grad).index_put_(indices, grad, accumulate=True)
+    yield lambda: onto_zeros("index_put", input_info, grad, indices, grad, True)
 
 
-def zeros_like_info(info, grad):
-    """Zeros in the shape of an operator's argument, to collect its gradient."""
-    return cresset.zeros(info.shape, dtype=grad.dtype, device=grad.device)
+def onto_zeros(name, info, grad, *args):
+    """Zeros in the shape of an operator's argument on which `name` has collected its gradient, in place unless inside vmap."""
+    inside = any(map(_native.level_of, (grad, *args))) or any(map(_native.level_of, args[0] if isinstance(args[0], list) else ()))
+    return getattr(grad.new_zeros(info.shape), name if inside else name + "_")(*args)
 
 
 index_select = operator("index_select", """The slices along `dim` that the vector `index` names, in its order.
@@ -30,7 +32,7 @@ index_select = operator("index_select", """The slices along `dim` that the vecto
 
 @index_select.derivative
 def _(grad, input_info, dim, index):
-    yield lambda: zeros_like_info(input_info, grad).index_add_(dim, index, grad)
+    yield lambda: onto_zeros("index_add", input_info, grad, dim, index, grad)
 
 
 gather = operator("gather", """Elements picked along `dim`: result[i][j] = input[index[i][j]][j] for dim 0, and so on.
@@ -47,7 +49,7 @@ gather = operator("gather", """Elements picked along `dim`: result[i][j] = input
 
 @gather.derivative
 def _(grad, input_info, dim, index):
-    yield lambda: zeros_like_info(input_info, grad).scatter_add_(dim, index, grad)
+    yield lambda: onto_zeros("scatter_add", input_info, grad, dim, index, grad)
 
 
 take = operator("take", """The elements that `index` names, counted through the flattened tensor.
@@ -59,7 +61,7 @@ take = operator("take", """The elements that `index` names, counted through the 
 
 @take.derivative
 def _(grad, input_info, index):
-    yield lambda: zeros_like_info(input_info, grad).put_(index, grad, accumulate=True)
+    yield lambda: onto_zeros("put", input_info, grad, index, grad, True)
 
 
 masked_select = operator("masked_select", """The elements where `mask` holds, as a vector.

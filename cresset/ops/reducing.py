@@ -4,6 +4,7 @@ import math
 
 import cresset
 
+from .batches import all_samples
 from .registry import operator
 
 
@@ -102,7 +103,7 @@ def _(grad, input, output):
     def gradient():
         if input.ndim == 0:
             return grad
-        if not (input == 0).any():
+        if not (all_samples(input) == 0).any():
             return grad * (output / input).conj()
         others = _product_of_others(input.reshape(-1), 0)
         return grad * others.reshape(input.shape).conj()
@@ -116,7 +117,7 @@ def _(grad, input, output, dim, keepdim):
         if input.ndim == 0:
             return grad
         whole, result = _with_dims(grad, input, dim, keepdim), _with_dims(output, input, dim, keepdim)
-        if not (input == 0).any():
+        if not (all_samples(input) == 0).any():
             return whole * (result / input).conj()
         return whole * _product_of_others(input, dim).conj()
 

@@ -5,6 +5,7 @@
 
 import functools
 import inspect
+from collections import namedtuple
 
 from .. import _native
 
@@ -148,11 +149,10 @@ def _default(text, kind):
             return text
 
 
-def signature_of(text):
-    """inspect.Signature of a native operator's signature text."""
+def _pieces(text):
+    """The parameters of a signature's text, and its result."""
     inside, _, result = text[text.index("(") + 1 :].rpartition(") ->")
-    parameters, kind, depth, part = [], inspect.Parameter.POSITIONAL_OR_KEYWORD, 0, ""
-    pieces = []
+    depth, part, pieces = 0, "", []
     for character in inside + ",":
         depth += character in "[(" and 1 or (character in "])" and -1 or 0)
         if character == "," and depth == 0:
@@ -160,7 +160,33 @@ def signature_of(text):
             part = ""
         else:
             part += character
-    for piece in filter(None, pieces):
+    return [piece for piece in pieces if piece], result
+
+
+Part = namedtuple("Part", "type name default keyword_only")
+
+
+@functools.cache
+def signature_parts(name):
+    """The parameters of a native operator, `name` or `name.overload`: a Part each."""
+    native = _operators[name.partition(".")[0]]
+    text = next(text for text in native.signatures if text[: text.index("(")] == name)
+    parts, keyword_only = [], False
+    for piece in _pieces(text)[0]:
+        if piece == "*":
+            keyword_only = True
+            continue
+        type_text, _, rest = piece.partition(" ")
+        parameter, _, default = rest.partition("=")
+        parts.append(Part(type_text, parameter, default or None, keyword_only))
+    return parts
+
+
+def signature_of(text):
+    """inspect.Signature of a native operator's signature text."""
+    parameters, kind = [], inspect.Parameter.POSITIONAL_OR_KEYWORD
+    pieces, result = _pieces(text)
+    for piece in pieces:
         if piece == "*":
             kind = inspect.Parameter.KEYWORD_ONLY
             continue

@@ -2,6 +2,7 @@
 
 import cresset
 
+from .batches import all_samples
 from .registry import operator
 
 cumsum = operator("cumsum", """The sum of the elements so far along `dim`. Integers and bool are summed in int64.
@@ -51,7 +52,7 @@ def _(grad, input, output, dim, dtype):
         if input.ndim == 0 or input.numel() == 0:
             return grad
         x = input if dtype is None else input.to(dtype)
-        if (x == 0).any():
+        if (all_samples(x) == 0).any():
             return _cumprod_backward_with_zeros(grad, x, dim)
         return _from_the_end(cresset.cumsum, grad * output.conj(), dim) / x.conj()
 

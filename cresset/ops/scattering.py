@@ -54,7 +54,7 @@ def _as_source(grad, info):
     """A gradient for the elements that the index has reached, with zeros for the rest of the source."""
     if tuple(grad.shape) == tuple(info.shape):
         return grad
-    whole = cresset.zeros(info.shape, dtype=grad.dtype, device=grad.device)
+    whole = grad.new_zeros(info.shape)
     whole[tuple(slice(size) for size in grad.shape)].copy_(grad)
     return whole
 

@@ -2,7 +2,6 @@
 
 import cresset
 
-from .indexing import zeros_like_info
 from .registry import operator
 
 sort = operator("sort", """The elements along `dim` in increasing (or decreasing) order, and their indices.
@@ -29,7 +28,7 @@ topk = operator("topk", """The `k` largest (or smallest) elements along `dim`, a
 @sort.derivative
 @topk.derivative
 def _(grad, input_info, dim, indices):
-    yield lambda: zeros_like_info(input_info, grad).scatter(dim, indices, grad)
+    yield lambda: grad.new_zeros(input_info.shape).scatter(dim, indices, grad)
 
 
 kthvalue = operator("kthvalue", """The `k`-th smallest element along `dim`, and its index; k counts from 1.
@@ -71,7 +70,7 @@ def _(grad, input_info, dim, keepdim, indices):
     def back():
         whole = keepdim or not input_info.shape
         at, amount = (indices, grad) if whole else (indices.unsqueeze(dim), grad.unsqueeze(dim))
-        return zeros_like_info(input_info, grad).scatter(dim, at, amount)
+        return grad.new_zeros(input_info.shape).scatter(dim, at, amount)
 
     yield back
 

@@ -5,6 +5,7 @@ import math
 
 import cresset
 
+from .batches import all_samples
 from .dimensions import wrap_dim
 from .registry import function
 
@@ -55,7 +56,7 @@ def _quantile(who, input, q, dim, keepdim, interpolation, skip_nan):
         raise RuntimeError(f"{who}() q must be a scalar or 1D tensor, got {q.ndim}D")
     elif q.dtype != input.dtype:
         raise RuntimeError(f"{who}() q tensor must be same dtype as the input tensor: {q.dtype} and {input.dtype}")
-    elif not ((q >= 0) & (q <= 1)).all():
+    elif not all_samples((q >= 0) & (q <= 1)).all():
         raise RuntimeError(f"{who}() q values must be in the range [0, 1]")
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise RuntimeError(
@@ -144,7 +145,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         weighted = deviation
     else:
         count = weights.sum()
-        if observations and not count.ne(0).all():
+        if observations and not all_samples(count).ne(0).all():
             raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         mean = (rows * weights).sum(1, keepdim=True) / count
         norm = (
@@ -170,7 +171,7 @@ def _check_weights(name, weights, observations):
             f"cov(): expected {name} to have the same numel as there are observations in the input "
             f"but got {weights.numel()} != {observations}"
         )
-    if observations and (weights < 0).any():
+    if observations and (all_samples(weights) < 0).any():
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 

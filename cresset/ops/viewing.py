@@ -48,7 +48,7 @@ def _(grad, input_info, dim, start, length):
 
 def embed(grad, info, part):
     """A tensor of zeros like `info` whose `part` is grad."""
-    whole = cresset.zeros(info.shape, dtype=grad.dtype, device=grad.device)
+    whole = grad.new_zeros(info.shape)
     part(whole).copy_(grad)  # when recorded, the history of `whole` follows its view
     return whole
 

@@ -67,7 +67,7 @@ class Tasks {
 
 void check_nan(const Node& node, const Grads& out) {
   for (int64_t i = 0; i < out.size(); ++i) {
-    if (!out[i].defined() || !is_differentiable(out[i].dtype()) || is_interpreted(out[i])) continue;
+    if (!out[i].defined() || !is_differentiable(out[i].dtype()) || is_interpreted(out[i]) || out[i]->level) continue;
     static const Operator &isnan = op("isnan"), &any = op("any");
     GradModeGuard off(false);
     check(!item(call_operator(any, call_operator(isnan, out[i]))).integer, "Function '", node.name(), "' returned nan values in its ", i, "th output.");
@@ -252,7 +252,7 @@ class BackwardRun {
       if (!r.tensor->tensor || r.index >= grads.size() || !grads[r.index].defined()) continue;
       AutogradState& state = state_for_writing(r.tensor->tensor);
       GradModeGuard mode(request_.create_graph);
-      state.grad = !state.grad.defined() ? (request_.create_graph || is_interpreted(grads[r.index]) ? grads[r.index] : clone(grads[r.index])) : add(state.grad, grads[r.index]);
+      state.grad = !state.grad.defined() ? (request_.create_graph || is_interpreted(grads[r.index]) || grads[r.index]->level ? grads[r.index] : clone(grads[r.index])) : add(state.grad, grads[r.index]);
     }
   }
 

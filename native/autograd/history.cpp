@@ -24,6 +24,10 @@ const Operator& op(const char* name) {
 // A zero (or copied) tensor with the base's layout, and the part of it that the view covers.
 Tensor fresh_base(const Geometry& base, const Tensor& like, bool zero) {
   const bool dense = is_dense(base.sizes, base.strides);
+  if (like->level) {
+    Tensor t = call_operator(op("new_empty_strided"), like, DimsView(base.sizes), DimsView(dense ? base.strides : contiguous_strides(base.sizes)));
+    return zero ? call_operator(op("zero_"), t) : t;
+  }
   Tensor t = empty(TensorInfo{base.sizes, dense ? base.strides : contiguous_strides(base.sizes), like.dtype(), like.device()});
   if (zero) fill(t, Scalar(0));
   return t;
@@ -134,13 +138,13 @@ void renew_view(const TensorImpl& view) {
   grad_fn(t);
   if (t->has_tangent || !base->has_tangent) return;
   const AutogradState& of_base = *state_of(base.get());
-  // Only where the same strides show the same elements: not in a view as another dtype, nor where the layouts differ.
-  if (t.dtype() != base.dtype() || !(of_base.tangent.strides() == base.strides())) return;
-  const Tensor tangent = call_operator(op("as_strided"), of_base.tangent, DimsView(t.sizes()), DimsView(t.strides()), Scalar(t.offset() - base.offset() + of_base.tangent.offset()));
-  AutogradState& state = state_for_writing(t.get());
-  state.tangent = tangent;
-  state.tangent_level = of_base.tangent_level;
-  t->has_tangent = true;
+  for (const AutogradState::Tangent& of : std::vector(of_base.tangents)) {
+    // Only where the same strides show the same elements: not in a view as another dtype, nor where the layouts differ.
+    if (t.dtype() != base.dtype() || !(of.tensor.strides() == base.strides())) continue;
+    const Tensor tangent = call_operator(op("as_strided"), of.tensor, DimsView(t.sizes()), DimsView(t.strides()), Scalar(t.offset() - base.offset() + of.tensor.offset()));
+    state_for_writing(t.get()).tangents.push_back({of.level, tangent});
+    t->has_tangent = true;
+  }
 }
 
 bool is_leaf(const Tensor& t) { return !t->requires_grad || !grad_fn(t); }
@@ -188,6 +192,7 @@ void rebase_history(const Tensor& t, RefPtr<Node> node) {
 }
 
 Tensor detach(const Tensor& t) {
+  if (t->level) return sample_of(Tensor(t->batch), t->batch_dim, t->level);
   Tensor d = view_of(t, t.sizes(), t.strides(), t.offset());
   d->wrapped_number = t->wrapped_number;
   return d;

@@ -87,8 +87,7 @@ Tensor SavedTensor::unpack(const Node& owner) const {
     state.output_index = output_index_;
     t->requires_grad = true;
     if (tensor_->has_tangent) {
-      state.tangent = state_of(tensor_.get())->tangent;
-      state.tangent_level = state_of(tensor_.get())->tangent_level;
+      state.tangents = state_of(tensor_.get())->tangents;
       t->has_tangent = true;
     }
     return t;
@@ -119,7 +118,11 @@ void OperatorNode::backward(Grads& grads, Grads& out) {
         "through the graph a second time or if you need to access saved tensors after calling backward.");
   for (Tensor& grad : grads)  // derivatives are written for elements
     if (grad.defined() && is_interpreted(grad)) grad = python_steps.interpret("to_dense", grad, {});
-  if (!op.pointwise || modes.grad_enabled) return python_steps.derivative(*this, grads, out);
+  // The loops are for plain numbers: what is recorded, interpreted or has a tangent goes through operators.
+  const auto watched = [](const Tensor& t) { return t.defined() && (t->level || t->has_tangent); };
+  bool by_operators = !op.pointwise || modes.grad_enabled || watched(grads[0]) || watched(pointwise_output.raw());
+  for (const SavedTensor& t : pointwise_inputs) by_operators |= watched(t.raw());
+  if (by_operators) return python_steps.derivative(*this, grads, out);
   const PointwiseDefinition& def = *op.pointwise;
   for (int i = 0; i < def.input_count; ++i) {
     if (!needs(i) || !def.has_gradient[i]) continue;
@@ -151,12 +154,13 @@ void AccumulateGrad::backward(Grads& grads, Grads&) {
   Tensor grad = grads[0];
   for (auto& hook : std::vector(state.leaf_hooks))
     if (Tensor changed = hook->call(grad); changed.defined()) grad = changed;
+  check(grad->level == variable->level, "backward: inside vmap the gradient of a leaf from outside has a value for every sample, which .grad cannot hold; use torch.func.grad or torch.autograd.grad");
   if (is_interpreted(grad) || (state.grad.defined() && is_interpreted(state.grad))) {
     // A sparse gradient is kept as it is; it is added to a dense one in place, as a dense one would be.
     const bool in_place = state.grad.defined() && !modes.grad_enabled && !is_interpreted(state.grad);
     state.grad = state.grad.defined() ? python_steps.interpret(in_place ? "add_" : "add", state.grad, grad) : grad;
   } else if (!state.grad.defined()) {
-    if (modes.grad_enabled) {
+    if (modes.grad_enabled || grad->level) {
       static const Operator& clone_op = *Registry::instance().find("clone");
       state.grad = call_operator(clone_op, grad);
     } else {
@@ -171,7 +175,7 @@ void AccumulateGrad::backward(Grads& grads, Grads&) {
         state.grad = copy;
       }
     }
-  } else if (modes.grad_enabled) {
+  } else if (modes.grad_enabled || grad->level) {
     state.grad = call_operator(add, state.grad, grad);
   } else {
     call_operator(add_, state.grad, grad);

@@ -172,8 +172,11 @@ class AutogradState : public GradState {
   std::vector<RefPtr<TensorHook>> post_accumulate;
   bool retains_grad = false;
   uint32_t history = 0;       // of a base: how often its history was rewritten through a view
-  Tensor tangent;             // forward mode
-  int64_t tangent_level = -1;
+  struct Tangent {
+    int64_t level;
+    Tensor tensor;
+  };
+  std::vector<Tangent> tangents;  // forward mode, one for each open level that gave it one; TensorImpl::has_tangent: there are some
   void* python_hooks = nullptr;  // the dict behind Tensor._backward_hooks, owned by the bindings
 };
 

@@ -6,20 +6,18 @@ namespace {
 
 bool is_tensor_parameter(const Parameter& p) { return p.type == ArgType::tensor || p.type == ArgType::tensor_or_scalar || p.type == ArgType::tensors; }
 
-Edge edge_of(const Value& v) {
-  if (v.kind != Kind::tensor || !v.tensor_->requires_grad) return {};
-  return gradient_edge(Tensor(v.tensor_));
-}
+// A tensor of a lower level is a constant here: what it needs is recorded when the call is interpreted.
+Edge edge_of(const TensorImpl* t, int level) { return t && t->requires_grad && t->level == level ? gradient_edge(Tensor(const_cast<TensorImpl*>(t))) : Edge{}; }
 
 void add_edges(Call& c, OperatorNode& node) {
   const auto& parameters = c.op.signature.parameters;
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (!is_tensor_parameter(parameters[i])) continue;
     if (parameters[i].type == ArgType::tensors) {
-      for (const Tensor& t : c.tensors(static_cast<int>(i))) node.edges.push_back(t.defined() && t->requires_grad ? gradient_edge(t) : Edge{});
+      for (const Tensor& t : c.tensors(static_cast<int>(i))) node.edges.push_back(edge_of(t.get(), c.level));
       node.edge_counts.push_back(static_cast<int>(c.args[i].count));
     } else {
-      node.edges.push_back(edge_of(c.args[i]));
+      node.edges.push_back(edge_of(c.args[i].kind == Kind::tensor ? c.args[i].tensor_ : nullptr, c.level));
       node.edge_counts.push_back(1);
     }
   }
@@ -107,7 +105,8 @@ void before_write(Call& c, const Tensor& target, bool record) { check_inplace(c.
 void save_before(Call& c) {
   if (!reads_first(functional_of(c.op))) return;
   const Tensor t = c.tensor(0);
-  c.before = clone(t);
+  static const Operator& clone_op = *Registry::instance().find("clone");
+  c.before = t->level ? detach(call_operator(clone_op, t)) : clone(t);
   if (!t->requires_grad) return;
   const Edge edge = gradient_edge(t);  // the copy stands for the old value in derivatives of derivatives
   AutogradState& state = state_for_writing(c.before.get());
@@ -187,7 +186,7 @@ RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources) {
   RefPtr<Node> holder(node);
   const auto add = [&](const Tensor& t) {
     sources.push_back(t);
-    node->edges.push_back(t.defined() && t->has_tangent ? Edge{RefPtr<Node>(new Sink(t)), 0} : Edge{});
+    node->edges.push_back(t.defined() && t->has_tangent && t->level == c.level ? Edge{RefPtr<Node>(new Sink(t)), 0} : Edge{});
   };
   const auto& parameters = c.op.signature.parameters;
   for (size_t i = 0; i < parameters.size(); ++i) {

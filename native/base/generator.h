@@ -54,6 +54,8 @@ class Generator {
     return word ^ word >> 18;
   }
 
+  void* wrapper = nullptr;  // the Python object, borrowed
+
   // Box-Muller makes normal samples in pairs; the second of a pair waits here and belongs to the state.
   std::optional<double> next_double_normal;
   std::optional<float> next_float_normal;

@@ -70,7 +70,7 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
       v.kind = Kind::scalar;
       return to_scalar(o, v.scalar_);
     case ArgType::scalar:
-      if (is_tensor(o) && (impl_of(o)->dim() != 0 || impl_of(o)->requires_grad)) return false;
+      if (is_tensor(o) && (impl_of(o)->dim() != 0 || impl_of(o)->requires_grad || differs_by_sample(impl_of(o)))) return false;
       v.kind = Kind::scalar;
       return (is_number(o) || is_tensor(o)) && to_scalar(o, v.scalar_);
     case ArgType::integer: {

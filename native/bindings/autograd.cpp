@@ -280,7 +280,10 @@ void explain_anomaly(Node& node) {
   PyErr_Restore(type, value, traceback);
 }
 
-PyObject* wrap_value(const Value& v, const Call& c, int i) {
+}  // namespace
+
+PyObject* wrap_value(const Call& c, int i) {
+  const Value& v = c.args[i];
   switch (v.kind) {
     case Kind::scalar: return wrap(v.scalar_);
     case Kind::tensor: return wrap(Tensor(v.tensor_));
@@ -290,8 +293,15 @@ PyObject* wrap_value(const Value& v, const Call& c, int i) {
       return l;
     }
     case Kind::integers: return wrap_tuple(c.integers(i));
+    case Kind::reals: {
+      PyObject* l = PyList_New(0);
+      for (double x : c.reals(i)) PyList_Append(l, Ref(PyFloat_FromDouble(x)).get());
+      return l;
+    }
     case Kind::dtype: return wrap(v.dtype_);
     case Kind::device: return wrap(v.device_);
+    case Kind::layout: return wrap(v.layout_);
+    case Kind::generator: return Py_NewRef(static_cast<PyObject*>(v.generator_->wrapper));
     case Kind::memory_format: return wrap(v.memory_format_);
     case Kind::text: return PyUnicode_FromStringAndSize(v.text_, v.count);
     case Kind::object: return Py_NewRef(static_cast<PyObject*>(v.object_));
@@ -299,12 +309,14 @@ PyObject* wrap_value(const Value& v, const Call& c, int i) {
   }
 }
 
+namespace {
+
 // forward_function(name, {argument: value}, outputs, the first argument before an in-place call, node, the tensor of each of its edges)
 void forward_mode(Call& c) {
   if (!forward_function) return;
   Ref arguments(require(PyDict_New())), outputs(require(PyTuple_New(static_cast<Py_ssize_t>(c.outputs.size()))));
   for (size_t i = 0; i < c.op.signature.parameters.size(); ++i)
-    PyDict_SetItemString(arguments.get(), c.op.signature.parameters[i].name.c_str(), Ref(wrap_value(c.args[i], c, static_cast<int>(i))).get());
+    PyDict_SetItemString(arguments.get(), c.op.signature.parameters[i].name.c_str(), Ref(wrap_value(c, static_cast<int>(i))).get());
   for (int64_t i = 0; i < c.outputs.size(); ++i) PyTuple_SET_ITEM(outputs.get(), i, wrap(c.outputs[i]));
   Ref before(c.before.defined() ? wrap(c.before) : Py_NewRef(Py_None));
   std::vector<Tensor> sources;
@@ -348,9 +360,9 @@ PyObject* set_tangent(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "O!OL", tensor_type, &self, &tangent, &level)) raise_python();
     TensorImpl* t = impl_of(self);
     AutogradState& s = state_for_writing(t);
-    s.tangent = tangent == Py_None ? Tensor() : unwrap(tangent);
-    s.tangent_level = tangent == Py_None ? -1 : level;
-    t->has_tangent = s.tangent.defined();
+    std::erase_if(s.tangents, [&](auto& had) { return had.level == level; });
+    if (tangent != Py_None) s.tangents.push_back({level, unwrap(tangent)});
+    t->has_tangent = !s.tangents.empty();
     Py_RETURN_NONE;
   });
 }
@@ -373,13 +385,15 @@ PyObject* saved_outputs(PyObject*, PyObject* self) {
     return found.release();
   });
 }
-PyObject* get_tangent(PyObject*, PyObject* self) {
+// get_tangents(tensor) -> [(level, tangent)]
+PyObject* get_tangents(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     const TensorImpl* t = impl_of(self);
     if (t->base && t->base->has_tangent && !t->has_tangent) renew_view(*t);
-    const AutogradState* s = state_of(t);
-    if (!s || !s->tangent.defined()) Py_RETURN_NONE;
-    return Py_BuildValue("NL", wrap(s->tangent), static_cast<long long>(s->tangent_level));
+    Ref found(require(PyList_New(0)));
+    if (const AutogradState* s = state_of(t))
+      for (auto& [level, tangent] : s->tangents) PyList_Append(found.get(), Ref(require(Py_BuildValue("LN", static_cast<long long>(level), wrap(tangent)))).get());
+    return found.release();
   });
 }
 
@@ -437,7 +451,7 @@ PyMethodDef functions[] = {
     {"set_python_hooks", set_python_hooks, METH_VARARGS, nullptr},
     {"run_node", run_node, METH_VARARGS, nullptr},
     {"set_tangent", set_tangent, METH_VARARGS, nullptr},
-    {"get_tangent", get_tangent, METH_O, nullptr},
+    {"get_tangents", get_tangents, METH_O, nullptr},
     {"saved_outputs", saved_outputs, METH_O, nullptr},
     {"is_grad_enabled", get_mode<&Modes::grad_enabled>, METH_NOARGS, "is_grad_enabled() -> bool\n\nWhether operations are recorded."},
     {"set_grad_mode", set_mode<&Modes::grad_enabled>, METH_O, nullptr},

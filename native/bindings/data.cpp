@@ -268,6 +268,7 @@ PyObject* tolist(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Tensor t = unwrap(self);
     check_implemented(!t.is_meta(), "Cannot copy out of meta tensor; no data!");
+    check_has_data(t);
     return list_of(t.bytes(), t.dtype(), t.sizes(), t.strides());
   });
 }
@@ -277,6 +278,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded(
       [&]() -> int {
         TensorImpl* t = impl_of(self);
+        check_has_data(Tensor(t));
         const char* format = format_of(t->dtype);
         CRESSET_CHECK_KIND(ErrorKind::buffer, format, "a tensor of ", name_of(t->dtype), " has no buffer format");
         CRESSET_CHECK_KIND(ErrorKind::buffer, t->storage->device.is_cpu(), "only a tensor on the CPU has a buffer");
@@ -316,6 +318,7 @@ PyObject* storage_info(PyObject*, PyObject* self) {
 PyObject* storage_bytes(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Tensor t = unwrap(self);
+    check_has_data(t);
     const Dims sizes{t.storage()->bytes}, strides{1};
     return wrap(view_as_dtype(t, Dtype::u8, sizes, strides, 0));
   });

@@ -61,6 +61,7 @@ void drop_capsule(PyObject* capsule) {
 PyObject* to_dlpack(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Tensor t = unwrap(self);
+    check_has_data(unwrap(self));
     CRESSET_CHECK_KIND(ErrorKind::buffer, !t->requires_grad, "Can't export tensors that require gradient, use tensor.detach()");
     CRESSET_CHECK_KIND(ErrorKind::buffer, t.device().is_cpu(), "DLPack: only tensors on the CPU can be exported, this one is on ", t.device());
     auto* e = new Export{{}, t, t.sizes(), t.strides()};

@@ -77,7 +77,7 @@ Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
       ++dim;
     } else if (is_tensor(o)) {
       const Tensor t = unwrap(o);
-      if (t.dim() == 0 && !is_mask(t) && is_integral(t.dtype())) {
+      if (t.dim() == 0 && !is_mask(t) && is_integral(t.dtype()) && !differs_by_sample(t.get())) {
         r.view = select(r.view, dim, item(t).integer);
       } else if (t.dim() == 0 && t.dtype() == Dtype::b8) {
         r.view = call_operator(unsqueeze_op, r.view, Scalar(dim));

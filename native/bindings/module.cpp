@@ -31,6 +31,7 @@ NB_MODULE(_native, m) {
     add_runtime(m.ptr());
     add_updates(m.ptr());
     add_module_type(m.ptr());
+    add_batching(m.ptr());
   } catch (...) {
     set_python_error();
     throw nanobind::python_error();

@@ -127,6 +127,7 @@ bool to_integers(PyObject* o, Dims& out);                  // a tuple or list of
 // ---- operators (operator_type.cpp)
 extern PyTypeObject* operator_type;
 PyObject* call_python_operator(Call& c);  // runs and wraps the results
+PyObject* wrap_value(const Call& c, int i);                   // an argument of a call (autograd.cpp)
 PyObject* operator_object(const char* name);                  // borrowed
 
 // ---- nodes (node_type.cpp)
@@ -148,6 +149,7 @@ void add_derivatives(PyObject* module);
 void add_runtime(PyObject* module);
 void add_updates(PyObject* module);
 void add_module_type(PyObject* module);
+void add_batching(PyObject* module);
 
 PyObject* tensor_getitem(PyObject* self, PyObject* index);
 int tensor_setitem(PyObject* self, PyObject* index, PyObject* value);

@@ -134,6 +134,7 @@ GETTER(get_false, Py_RETURN_FALSE)
 GETTER(get_none, Py_RETURN_NONE)
 GETTER(get_grad, const AutogradState* s = state_of(t); return s && s->grad.defined() ? wrap(s->grad) : Py_NewRef(Py_None))
 GETTER(get_data,
+       if (t->level) return wrap(detach(Tensor(t)));
        Tensor d = view_of(Tensor(t), t->sizes, t->strides, t->offset);
        d->storage = Storage::alias(t->storage); return wrap(d))
 GETTER(get_impl_address, return PyLong_FromVoidPtr(t))
@@ -234,7 +235,7 @@ PyGetSetDef getset[] = {
 METHOD(method_dim, return PyLong_FromLongLong(t->dim()))
 METHOD(method_numel, return PyLong_FromLongLong(t->numel))
 METHOD(method_item, return wrap(item(Tensor(t))))
-METHOD(method_data_ptr, return PyLong_FromVoidPtr(t->storage->data ? t->data() : nullptr))
+METHOD(method_data_ptr, check_has_data(Tensor(t)); return PyLong_FromVoidPtr(t->storage->data ? t->data() : nullptr))
 METHOD(method_storage_offset, return PyLong_FromLongLong(t->offset))
 METHOD(method_is_floating, return PyBool_FromLong(is_floating(t->dtype)))
 METHOD(method_is_complex, return PyBool_FromLong(is_complex(t->dtype)))
@@ -440,6 +441,7 @@ int number_bool(PyObject* self) {
       [&] {
         TensorImpl* t = impl_of(self);
         check(t->numel == 1, t->numel ? "Boolean value of Tensor with more than one value is ambiguous" : "Boolean value of Tensor with no values is ambiguous");
+        check(!differs_by_sample(t), "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. Inside vmap it has a value for every sample, and the samples may not part ways; use torch.where instead");
         const Scalar s = item(Tensor(t));
         return static_cast<int>(s.to<bool>());
       },

@@ -244,6 +244,7 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(words), &device)) raise_python();
     auto* g = new_object<PyGenerator>(type);
     g->value = new Generator;
+    g->value->wrapper = g;
     g->device = device && device != Py_None ? parse_device(device) : Device{};
     return reinterpret_cast<PyObject*>(g);
   });
@@ -295,6 +296,7 @@ PyObject* generator_clone(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     auto* g = new_object<PyGenerator>(generator_type);
     g->value = new Generator;
+    g->value->wrapper = g;
     g->device = reinterpret_cast<PyGenerator*>(self)->device;
     g->value->copy_state(generator_of(self));
     return reinterpret_cast<PyObject*>(g);
@@ -424,6 +426,7 @@ void add_types(PyObject* module) {
   generator_type = make_type(generator_spec);
   auto* g = new_object<PyGenerator>(generator_type);
   g->value = &default_generator();
+  g->value->wrapper = g;
   g->device = Device{};
   PyModule_AddObject(module, "default_generator", reinterpret_cast<PyObject*>(g));
   PyModule_AddObjectRef(module, "dtype", reinterpret_cast<PyObject*>(dtype_type));

@@ -9,6 +9,7 @@ namespace cresset {
 thread_local Modes modes;
 AutogradSteps autograd_steps;
 void (*warn)(const std::string&) = nullptr;
+void (*tracer)(Call&) = nullptr;
 void* (*leave_interpreter)() = nullptr;
 void (*enter_interpreter)(void*) = nullptr;
 
@@ -91,21 +92,25 @@ int64_t work_of(const Call& c) {
 }
 
 struct Survey {
-  bool requires_grad = false, tangent = false, inference = false;
+  bool requires_grad = false, tangent = false;
+  int level = 0;
   Device device;
   bool found = false;
 };
 
-void look_at(const char* who, const TensorImpl& t, Survey& s) {
+void look_at(const TensorImpl& t, Survey& s) {
   if (t.base && ((t.base->requires_grad && !t.requires_grad) || (t.base->has_tangent && !t.has_tangent))) autograd_steps.renew_view(t);
-  s.requires_grad |= t.requires_grad;
-  s.tangent |= t.has_tangent;
+  if (t.level > s.level) [[unlikely]] {
+    s.level = t.level;
+    s.requires_grad = s.tangent = false;
+  }
+  s.requires_grad |= t.requires_grad && t.level == s.level;
+  s.tangent |= t.has_tangent && t.level == s.level;
   const Device d = t.storage->device;
   if (!s.found || (s.device.is_cpu() && !d.is_cpu())) {
     s.device = d;
     s.found = true;
   }
-  (void)who;
 }
 
 Survey survey(const Call& c) {
@@ -114,10 +119,10 @@ Survey survey(const Call& c) {
   for (int i = 0; i < n; ++i) {
     const Value& v = c.args[i];
     if (v.kind == Kind::tensor) {
-      look_at(c.op.name().c_str(), *v.tensor_, s);
+      look_at(*v.tensor_, s);
     } else if (v.kind == Kind::tensors) {
       for (const Tensor& t : c.tensors(i))
-        if (t.defined()) look_at(c.op.name().c_str(), *t, s);
+        if (t.defined()) look_at(*t, s);
     } else if (v.kind == Kind::device && !s.found) {
       s.device = v.device_;
       s.found = true;
@@ -239,6 +244,7 @@ void call(Call& c) {
   if (op.instead)
     if (const Operator* other = op.instead(c)) return call_instead(c, *other);
   const Survey s = survey(c);
+  c.level = s.level;
   const bool record = s.requires_grad && modes.grad_enabled && op.differentiable;
   const bool writes = op.inplace || op.mutates || c.given_out;
   if (writes) {
@@ -252,7 +258,8 @@ void call(Call& c) {
       if (record || s.tangent) autograd_steps.save_before(c);
     }
   }
-  if (op.pointwise) execute_pointwise(c);
+  if (s.level || (op.random && modes.vmap_depth)) [[unlikely]] tracer(c);
+  else if (op.pointwise) execute_pointwise(c);
   else execute_on(c, s.device);
   if (writes) {
     for (const Tensor& t : c.outputs) ++t->storage->version;

@@ -12,6 +12,7 @@ struct Modes {
   uint8_t autocast = 0;                                     // bit i: on for device type i; see dispatch/autocast.h
   bool autocast_keeps_casts = true;
   Dtype autocast_dtype[2] = {Dtype::bf16, Dtype::f16};      // the low precision on the CPU and on CUDA
+  int vmap_depth = 0;  // random operators have to know
 };
 extern thread_local Modes modes;
 
@@ -35,6 +36,10 @@ struct AutogradSteps {
   void (*renew_view)(const TensorImpl&);                           // a view whose base has become recorded, or got a tangent, is and has too
 };
 extern AutogradSteps autograd_steps;
+
+// Somebody else who computes the results of a call: calls with a tensor of level > 0 (Note [Tensors of a batch]), and random ones inside vmap.
+// The results go to call.outputs; recording stands above, so that it sees the call as it was made. The bindings plug in who.
+extern void (*tracer)(Call&);
 
 // Long work lets other Python threads run meanwhile; the bindings plug in how.
 extern void* (*leave_interpreter)();

@@ -46,6 +46,7 @@ Operator& Registry::add(const char* text, Infer infer, Run run, uint32_t flags, 
   op.shares_results = flags & kSharesResults;
   op.first_result_only = flags & kFirstResultOnly;
   op.composite = flags & kComposite;
+  op.random = op.signature.index_of("generator") >= 0 || op.signature.name == "native_dropout";
   const auto& parameters = op.signature.parameters;
   const bool takes_input = !parameters.empty() && parameters[0].type == ArgType::tensor && parameters[0].name == "input";
   op.is_method = takes_input && !(flags & kFunctionOnly);

@@ -22,6 +22,7 @@ class Call {
   SmallVector<Tensor, 2> outputs;
   bool inplace = false;     // outputs[0] is args[0]
   bool given_out = false;   // outputs came from out=
+  int level = 0;            // the highest among the tensors; only those are recorded, the others are constants at this level
   const Tensor* target = nullptr;  // for infer: what out= or an in-place form will write to; null if nothing
   Tensor before;            // the first argument as it was before an in-place write, when backward needs it
 
@@ -75,6 +76,7 @@ class Operator {
   bool mutates = false;               // changes the first argument itself (copy_, index_put_, random fills): run writes to it
   bool differentiable = true;
   bool is_method = true, is_function = true;
+  bool random = false;                // draws random numbers
   bool composite = false;             // run is made of other operators, which record themselves
   bool first_result_only = false;     // of several results only the first has a gradient (the others are statistics)
   uint8_t autocast = 0;               // see dispatch/autocast.h

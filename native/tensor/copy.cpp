@@ -144,6 +144,10 @@ void fill(const Tensor& t, Scalar value) {
 }
 
 Scalar item(const Tensor& t) {
+  if (t->level) [[unlikely]] {
+    check(!differs_by_sample(t.get()), "vmap: It looks like you're calling .item() on a Tensor. Inside vmap it has a value for every sample; compute with the tensor itself instead");
+    return item(Tensor(t->batch));
+  }
   check(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
   check(!t.is_meta(), "Tensor.item() cannot be called on meta tensors");
   const Dtype d = t.dtype();

@@ -98,6 +98,28 @@ Tensor view_as_dtype(const Tensor& t, Dtype dtype, DimsView sizes, DimsView stri
   return v;
 }
 
+Tensor sample_of(const Tensor& batch, int64_t batch_dim, int64_t level) {
+  Dims sizes = batch.sizes(), strides = batch.strides();
+  if (batch_dim >= 0) sizes.erase(batch_dim), strides.erase(batch_dim);
+  Tensor t = make(batch.storage(), std::move(sizes), std::move(strides), batch.offset(), batch.dtype());
+  t->inference = batch->inference;
+  t->wrapped_number = batch->wrapped_number;
+  t->level = static_cast<uint16_t>(level);
+  t->batch_dim = static_cast<int16_t>(batch_dim);
+  t->batch = batch;
+  return t;
+}
+
+bool differs_by_sample(const TensorImpl* t) {
+  for (; t->level; t = t->batch.get())
+    if (t->batch_dim >= 0) return true;
+  return false;
+}
+
+void check_has_data(const Tensor& t) {
+  check(!t->level, "vmap: Cannot access data pointer of Tensor that doesn't have storage: inside vmap it stands for all samples, whose elements cannot be read one by one");
+}
+
 // ---------------------------------------------------------------- shapes
 
 Dims contiguous_strides(DimsView sizes) {

@@ -35,9 +35,12 @@ class TensorImpl : public RefCounted {
   bool conjugate_view = false;
   bool owns_wrapper = false;       // see Note [Who owns whom] in bindings/tensor_type.cpp
   uint8_t view_origin = 0;         // of a view: autograd's ViewOrigin
+  uint16_t level = 0;              // inside vmap: how deep; see Note [Tensors of a batch]. 0: an ordinary tensor
+  int16_t batch_dim = -1;          // inside vmap: the dimension of `batch` that is hidden; -1: every sample is the same
   uint32_t seen_history = 0;       // of a view: the base's history its grad_fn belongs to
   GradState* grad_state = nullptr; // owned
   RefPtr<TensorImpl> base;         // the tensor this is a view of
+  RefPtr<TensorImpl> batch;        // inside vmap: all samples
   void* wrapper = nullptr;         // the Python object
 
   ~TensorImpl() override;
@@ -89,6 +92,14 @@ Tensor wrapped_number(Scalar value);
 // The same memory seen differently.
 Tensor view_of(const Tensor& t, DimsView sizes, DimsView strides, int64_t offset);
 Tensor view_as_dtype(const Tensor& t, Dtype dtype, DimsView sizes, DimsView strides, int64_t offset);
+
+// Note [Tensors of a batch]
+// Inside vmap a function sees one sample, and computes with all: a tensor of level n > 0 has the sizes and strides of a sample and refers to the
+// whole `batch`, whose dimension `batch_dim` it hides. Its storage is that of the batch, so that writes are counted; its elements are the
+// first sample's, and nobody may read them. Operators that get such a tensor are interpreted (`tracer` in dispatch/call.h).
+Tensor sample_of(const Tensor& batch, int64_t batch_dim, int64_t level);
+bool differs_by_sample(const TensorImpl* t);               // whether its elements are not one number each, but a batch of them
+void check_has_data(const Tensor& t);                      // raises if it stands for a batch
 
 // ---- shapes
 int64_t checked_numel(DimsView sizes);

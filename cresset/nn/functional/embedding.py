@@ -4,6 +4,8 @@ import warnings
 
 import cresset
 
+from ...ops.batches import all_samples
+
 
 def _row_number(padding_idx, weight):
     """`padding_idx` counted from the front; refused outside of the table."""
@@ -169,7 +171,7 @@ def one_hot(tensor, num_classes=-1):
         if num_classes == -1:
             raise NotImplementedError("one_hot: the number of classes is not known for a meta tensor; pass num_classes")
     else:
-        low, high = (bound.item() for bound in cresset.aminmax(tensor))
+        low, high = (bound.item() for bound in cresset.aminmax(all_samples(tensor)))
         if low < 0:
             raise RuntimeError(f"one_hot: Class values must be non-negative, got {low}.")
         if num_classes == -1:

@@ -5,6 +5,7 @@ import warnings
 
 import cresset
 
+from ...ops.batches import all_samples
 from .reduction import check_reduction, reduce_loss, resolve
 
 
@@ -221,7 +222,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
             "Please ensure they have the same size."
         )
     if input.device.type == "cpu" and input.numel():
-        low, high = (bound.item() for bound in cresset.aminmax(input.detach()))
+        low, high = (bound.item() for bound in cresset.aminmax(all_samples(input.detach())))
         if not (low >= 0 and high <= 1):
             raise RuntimeError(
                 "binary_cross_entropy: all elements of input should be between 0 and 1, "
@@ -314,7 +315,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         elif not (input.ndim == var.ndim and input.shape[:-1] == var.shape[:-1] and var.size(-1) == 1):
             raise ValueError(f"var is of incorrect size {list(var.shape)} for input of shape {list(input.shape)}")
     check_reduction(reduction)
-    if var.device.type != "meta" and (var < 0).any():
+    if var.device.type != "meta" and (all_samples(var) < 0).any():
         raise ValueError("var has negative entry/entries")
     var = var.clone()
     with cresset.no_grad():

@@ -2,6 +2,7 @@
 
 import cresset
 
+from ...ops.batches import all_samples
 from .distance import pairwise_distance
 from .reduction import check_reduction, reduce_loss, resolve
 
@@ -80,7 +81,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     if target.dtype is not cresset.int64:
         raise RuntimeError(f"multi_margin_loss: expected scalar type Long but found {str(target.dtype).split('.')[-1]}")
     index = target.reshape(-1, 1)
-    if index.device.type == "cpu" and bool(((index < 0) | (index >= classes)).any()):
+    if index.device.type == "cpu" and bool(all_samples((index < 0) | (index >= classes)).any()):
         raise RuntimeError(f"multi_margin_loss: target out of range; the {classes} classes are numbered from 0")
     loss = (margin - scores.gather(1, index) + scores).clamp_min(0)
     if p == 2:
@@ -107,7 +108,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
         )
     scores, labels = (t.reshape(1, -1) if t.ndim < 2 else t for t in (input, target))
     classes = scores.size(1)
-    if labels.device.type == "cpu" and bool(((labels < -1) | (labels >= classes)).any()):
+    if labels.device.type == "cpu" and bool(all_samples((labels < -1) | (labels >= classes)).any()):
         raise RuntimeError(f"multilabel_margin_loss: argument #2 'target' is out of range for {classes} classes")
     listed = (labels >= 0).long().cumprod(1) == 1
     index = labels.masked_fill(~listed, 0)

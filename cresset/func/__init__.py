@@ -1,0 +1,16 @@
+"""Functions of functions: vmap over a batch, derivatives as functions, modules as functions of their parameters.
+
+They nest in any order: `vmap(grad(f))` is the gradient for each sample, `jacfwd(jacrev(f))` the Hessian.
+"""
+
+from . import rules
+from .derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
+from .modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
+from .vmapping import debug_unwrap, functionalize, vmap
+
+__all__ = [
+    "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "replace_all_batch_norm_modules_",
+    "stack_module_state", "vjp", "vmap",
+]  # fmt: skip
+
+del rules

@@ -1,0 +1,25 @@
+"""What functions that read values or write in place have to know of vmap, where a tensor stands for a batch."""
+
+from .. import _native
+
+
+def all_samples(tensor):
+    """The values of all samples, to check them; outside vmap the tensor itself.
+
+    >>> all_samples(cresset.ones(2))
+    tensor([1., 1.])
+    """
+    while _native.level_of(tensor):
+        tensor, _ = _native.batch_of(tensor)
+    return tensor
+
+
+def copy_for(source, input):
+    """A copy of `input` that `source` can be written to: one for each sample, if `source` has that.
+
+    >>> copy_for(cresset.ones(2), cresset.zeros(2))
+    tensor([0., 0.])
+    """
+    if _native.level_of(source) <= _native.level_of(input):
+        return input.clone()
+    return source.new_empty(input.shape, dtype=input.dtype).copy_(input)
