@@ -248,6 +248,16 @@ class Function(metaclass=FunctionMeta):
             args = bound(cls, args, kwargs)
         elif kwargs:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+        for arg in args:
+            if _native.level_of(arg):
+                from cresset.func import custom
+
+                return custom.apply(cls, args, split)
+        return cls._applied(args, split)
+
+    @classmethod
+    def _applied(cls, args, split, kept=None):
+        """The call itself. `kept`: a list to which the context, the raw results and what was saved are added."""
         ctx = cls._backward_cls()
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         ctx.needs_input_grad = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
@@ -263,6 +273,8 @@ class Function(metaclass=FunctionMeta):
         finally:
             _native.set_grad_mode(before)
         outputs = result if isinstance(result, tuple) else (result,)
+        if kept is not None:
+            kept.append((ctx, outputs, ctx.to_save))
         outputs = cls._attach(ctx, args, tensors, outputs, recorded)
         for number in numbers or ():
             cls._push_tangents(ctx, forward_ad.tangents_of(args, number), outputs, number)
@@ -323,8 +335,9 @@ class Function(metaclass=FunctionMeta):
         if cls.jvp is Function.jvp:
             pushed = cls._tangents_from_backward(ctx, tangents, outputs, number)
         else:
-            given = [cresset.zeros_like(arg) if t is None and arg is not None else t for arg, t in tangents]
-            pushed = cls.jvp(ctx, *(given if ctx.materialize_grads else [t for _, t in tangents]))
+            with forward_ad.paused([arg for arg, _ in tangents if arg is not None], number):
+                given = [cresset.zeros_like(arg) if t is None and arg is not None else t for arg, t in tangents]
+                pushed = cls.jvp(ctx, *(given if ctx.materialize_grads else [t for _, t in tangents]))
             pushed = pushed if isinstance(pushed, tuple) else (pushed,)
         if len(pushed) != len(outputs):
             raise RuntimeError(
@@ -354,6 +367,10 @@ class Function(metaclass=FunctionMeta):
         ]
         with forward_ad.paused([arg for arg, _ in tangents if arg is not None], number):
             return forward_ad.transposed(backward, outputs, smooth, tangents)
+
+
+class BatchFunction(Function):
+    """A Function of tensors whose leading dimensions are a batch, which vmap may add to. Its forward takes `ctx`."""
 
 
 class InplaceFunction(Function):

@@ -2,7 +2,7 @@
 
 import cresset
 
-from ..autograd.function import Function
+from ..autograd.function import BatchFunction
 from ..ops import return_types
 from ..ops.batches import all_samples
 from . import lapack
@@ -16,7 +16,7 @@ def _sign_of(pivots):
     return 1 - 2 * ((pivots != places).sum(-1) % 2)
 
 
-class Determinant(Function):
+class Determinant(BatchFunction):
     """The product of U's diagonal in A = P L U, times P's sign."""
 
     @staticmethod
@@ -74,7 +74,7 @@ def det(A):
     return Determinant.apply(A)
 
 
-class SignAndLog(Function):
+class SignAndLog(BatchFunction):
     """sign and log|det| with det = sign * exp(log|det|)."""
 
     @staticmethod

@@ -6,7 +6,7 @@ ones: phase), so a loss that depends on it has no derivative.
 
 import cresset
 
-from ..autograd.function import Function
+from ..autograd.function import BatchFunction
 from ..ops import return_types
 from ..ops.batches import all_samples
 from . import lapack
@@ -39,7 +39,7 @@ def _check_phase(who, grad, turned, expected=None):
         )
 
 
-class SVD(Function):
+class SVD(BatchFunction):
     """A = U diag(S) Vᴴ."""
 
     @staticmethod
@@ -144,7 +144,7 @@ def svdvals(A, *, driver=None):
     return S
 
 
-class Eigh(Function):
+class Eigh(BatchFunction):
     """A = V diag(L) Vᴴ for symmetric (Hermitian) A."""
 
     @staticmethod
@@ -213,7 +213,7 @@ def eigvalsh(A, UPLO="L"):
     return L
 
 
-class Eig(Function):
+class Eig(BatchFunction):
     """A V = V diag(L)."""
 
     @staticmethod

@@ -4,7 +4,8 @@ import math
 
 import cresset
 
-from ..autograd.function import Function
+from ..autograd.function import BatchFunction
+from ..ops.batches import all_samples
 from .calling import with_tensors
 from .checking import check_floating, check_square_shape
 
@@ -21,7 +22,7 @@ def _exponential(A):
     n = A.size(-1)
     norms = A.abs().sum(-2).amax(-1)
     halvings = (norms / _RADIUS).log2().ceil().clamp(min=0).nan_to_num(0, 0, 0)
-    most = int(halvings.max())
+    most = int(all_samples(halvings).max())
     scaled = A * cresset.exp2(-halvings).to(A.dtype).unsqueeze(-1).unsqueeze(-1)
     identity = cresset.eye(n, dtype=A.dtype)
     A2 = scaled @ scaled
@@ -43,7 +44,7 @@ def _exponential(A):
     return result
 
 
-class Exponential(Function):
+class Exponential(BatchFunction):
     """exp(A) = I + A + A²/2 + …"""
 
     @staticmethod

@@ -5,15 +5,16 @@ In the derivatives, gX is the gradient of X, Xᴴ the conjugate transpose, and t
 
 import cresset
 
-from ..autograd.function import Function
+from ..autograd.function import BatchFunction
 from ..ops import return_types
+from ..ops.batches import all_samples
 from . import lapack
 from .calling import identity_in_place_of, is_differentiated, with_out
 from .checking import check_info, check_matrix, check_square
 from .triangular import solve_triangular
 
 
-class Cholesky(Function):
+class Cholesky(BatchFunction):
     """A = L Lᴴ."""
 
     @staticmethod
@@ -74,7 +75,7 @@ def _check_positive_definite(who, info):
     )
 
 
-class LUFactor(Function):
+class LUFactor(BatchFunction):
     """A = P L U, with L and U in one matrix."""
 
     @staticmethod
@@ -113,6 +114,7 @@ class LUFactor(Function):
         return permutation(pivots, m, LU.dtype) @ result
 
 
+@lapack.over_samples
 def permutation(pivots, m, dtype):
     """The matrix P of the row exchanges `pivots`: exchange i is of rows i and pivots[i], from 1."""
     rows = []
@@ -214,7 +216,7 @@ def check_pivots(who, factor, pivots):
             f"{who}: Number of pivots per batch should be same as the dimension of the matrix, and the batches equal; "
             f"got shapes {tuple(pivots.shape)} and {tuple(factor.shape)}"
         )
-    if pivots.numel() and (int(pivots.abs().min()) < 1 or int(pivots.abs().max()) > m):
+    if pivots.numel() and (int(all_samples(pivots).abs().min()) < 1 or int(all_samples(pivots).abs().max()) > m):
         raise RuntimeError(f"{who}: pivots given must all be between 1 and {m}, the number of rows")
 
 
@@ -247,7 +249,7 @@ def ldl_factor(A, *, hermitian=False):
     return return_types.linalg_ldl_factor(LD, pivots)
 
 
-class _LDL(Function):
+class _LDL(BatchFunction):
     """A = L D Lᵀ or L D Lᴴ."""
 
     @staticmethod
@@ -261,7 +263,7 @@ class _LDL(Function):
         raise NotImplementedError("the derivative for 'linalg_ldl_factor_ex' is not implemented.")
 
 
-class Geqrf(Function):
+class Geqrf(BatchFunction):
     """Householder's form of A = Q R."""
 
     @staticmethod
@@ -274,7 +276,7 @@ class Geqrf(Function):
         raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
 
 
-class QR(Function):
+class QR(BatchFunction):
     """A = Q R."""
 
     @staticmethod

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import cresset
 
+from .. import _native
 from .checking import real_dtype
 
 _LETTERS = {cresset.float32: "s", cresset.float64: "d", cresset.complex64: "c", cresset.complex128: "z"}
@@ -71,6 +72,30 @@ def _call(name, letter, *arguments):
     return info.value
 
 
+def over_samples(function):
+    """Inside vmap, the batch is the first of the leading dimensions."""
+
+    @functools.wraps(function)
+    def batched(*args):
+        level = max(map(_native.level_of, args))
+        if not level:
+            return function(*args)
+        pairs = [_native.batch_of(arg) if _native.level_of(arg) == level else (arg, None) for arg in args]
+        size = next((value.size(dim) for value, dim in pairs if dim is not None), None)
+        values = [
+            value if size is None or not isinstance(value, cresset.Tensor) else value.expand(size, *value.shape) if dim is None else value.movedim(dim, 0)
+            for value, dim in pairs
+        ]
+        results = batched(*values)
+        samples = [
+            _native.sample_of(r, None if size is None else 0, level) if isinstance(r, cresset.Tensor) else r
+            for r in (results if isinstance(results, tuple) else (results,))
+        ]
+        return tuple(samples) if isinstance(results, tuple) else samples[0]
+
+    return batched
+
+
 def column_major(tensor):
     """A fresh copy of matrices in which columns are contiguous, whatever the sizes; conjugation is carried out."""
     if tensor.device.type != "cpu":
@@ -118,6 +143,7 @@ def _workspace(ask, dtype):
     return cresset.empty(size, dtype=dtype), cresset.empty(max(1, int(integers.item())), dtype=cresset.int64)
 
 
+@over_samples
 def getrf(A):
     """LU = PᵀA with row exchanges: (LU in one matrix, pivots from 1 as int32, info)."""
     lu, (m, n), letter = column_major(A), A.shape[-2:], _LETTERS[A.dtype]
@@ -128,6 +154,7 @@ def getrf(A):
     return lu, pivots.to(cresset.int32), _infos(A, numbers)
 
 
+@over_samples
 def getrs(lu, pivots, B, trans=b"N"):
     """Solve A X = B (trans "T": AᵀX = B, "C": AᴴX = B) from getrf's result. All have the same batch."""
     n, columns, letter = lu.size(-1), B.size(-1), _LETTERS[lu.dtype]
@@ -138,6 +165,7 @@ def getrs(lu, pivots, B, trans=b"N"):
     return X
 
 
+@over_samples
 def potrf(A, upper):
     """Cholesky's factor of A, of which one triangle is read: (factor, the other triangle zero; info)."""
     factor, n, letter = column_major(A), A.size(-1), _LETTERS[A.dtype]
@@ -145,6 +173,7 @@ def potrf(A, upper):
     return (factor.triu_() if upper else factor.tril_()), _infos(A, numbers)
 
 
+@over_samples
 def trsm(A, B, upper, left, unitriangular):
     """Solve A X = B (or X A = B unless `left`) with triangular A of the same batch as B."""
     A, X, letter = column_major(A), column_major(B), _LETTERS[B.dtype]
@@ -158,6 +187,7 @@ def trsm(A, B, upper, left, unitriangular):
     return X
 
 
+@over_samples
 def geqrf(A):
     """Householder's form of QR: (R above reflectors, their factors tau)."""
     a, (m, n), letter = column_major(A), A.shape[-2:], _LETTERS[A.dtype]
@@ -169,6 +199,7 @@ def geqrf(A):
     return a, tau
 
 
+@over_samples
 def orgqr(a, tau, columns):
     """The first `columns` columns of the product of geqrf's reflectors."""
     m, k, letter = a.size(-2), tau.size(-1), _LETTERS[a.dtype]
@@ -183,6 +214,7 @@ def orgqr(a, tau, columns):
     return q
 
 
+@over_samples
 def gesdd(A, vectors, full_matrices=False):
     """Singular values: (U, S, Vh, info), U and Vh None unless `vectors`."""
     a, (m, n), letter = column_major(A), A.shape[-2:], _LETTERS[A.dtype]
@@ -216,6 +248,7 @@ def gesdd(A, vectors, full_matrices=False):
     return U, S, Vh, _infos(A, [run(i, work, work.numel()) for i in _batch(A)])
 
 
+@over_samples
 def syevd(A, upper, vectors):
     """Eigenvalues, in rising order, of symmetric (Hermitian) matrices of which one triangle is read: (L, V, info)."""
     V, n, letter = column_major(A), A.size(-1), _LETTERS[A.dtype]
@@ -240,6 +273,7 @@ def syevd(A, upper, vectors):
     return L, V, _infos(A, numbers)
 
 
+@over_samples
 def geev(A, vectors):
     """Eigenvalues of any square matrices, complex: (L, V or None, info)."""
     a, n, letter = column_major(A), A.size(-1), _LETTERS[A.dtype]
@@ -276,6 +310,7 @@ def _paired(V, imaginary):
     return cresset.complex(real, cresset.where(opens, following, cresset.where(closes, -V, zero)))
 
 
+@over_samples
 def sytrf(A, hermitian):
     """LDLᵀ (LDLᴴ) with pivots, of the lower triangle: (LD, pivots as int32, info)."""
     ld, n, letter = column_major(A), A.size(-1), _LETTERS[A.dtype]
@@ -292,6 +327,7 @@ def sytrf(A, hermitian):
     return ld.tril_(), pivots.to(cresset.int32), _infos(A, numbers)
 
 
+@over_samples
 def sytrs(ld, pivots, B, hermitian):
     """Solve A X = B from sytrf's result. All have the same batch."""
     n, columns, letter = ld.size(-1), B.size(-1), _LETTERS[ld.dtype]
@@ -303,6 +339,7 @@ def sytrs(ld, pivots, B, hermitian):
     return X
 
 
+@over_samples
 def least_squares(A, B, rcond, driver):
     """The X that makes ‖A X − B‖ least, by gels, gelsy, gelsd or gelss: (max(m, n) rows of which n are X, rank, singular values).
 

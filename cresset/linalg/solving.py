@@ -4,8 +4,9 @@ import math
 
 import cresset
 
-from ..autograd.function import Function
+from ..autograd.function import BatchFunction
 from ..ops import return_types
+from ..ops.batches import all_samples
 from . import lapack
 from .calling import is_differentiated, with_out
 from .checking import check_info, check_matrix, check_same_dtype, check_square, name_of, real_dtype
@@ -13,7 +14,7 @@ from .factorizations import check_pivots, unpack
 from .triangular import broadcast_batches, solve_triangular
 
 
-class Solve(Function):
+class Solve(BatchFunction):
     """A X = B."""
 
     @staticmethod
@@ -36,7 +37,7 @@ class Solve(Function):
         return -(gB @ X.mH) if ctx.needs_input_grad[0] else None, gB
 
 
-class Inverse(Function):
+class Inverse(BatchFunction):
     """X = A⁻¹."""
 
     @staticmethod
@@ -186,7 +187,7 @@ def ldl_solve(LD, pivots, B, *, hermitian=False):
     return _LDLSolve.apply(LD, pivots.expand(LD.shape[:-1]), B, hermitian)
 
 
-class _LDLSolve(Function):
+class _LDLSolve(BatchFunction):
     """A X = B with A = L D Lᵀ or L D Lᴴ."""
 
     @staticmethod
@@ -198,7 +199,7 @@ class _LDLSolve(Function):
         raise NotImplementedError("the derivative for 'linalg_ldl_solve' is not implemented.")
 
 
-class PseudoInverse(Function):
+class PseudoInverse(BatchFunction):
     """P = A⁺, by singular values or, for Hermitian A, by eigenvalues."""
 
     @staticmethod
@@ -302,7 +303,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
         return (values > _bound(values, atol, rtol)).sum(-1)
 
 
-class LeastSquares(Function):
+class LeastSquares(BatchFunction):
     """The X that makes ‖A X - B‖ least."""
 
     @staticmethod
@@ -319,7 +320,7 @@ class LeastSquares(Function):
         n, real = A.size(-1), real_dtype(A.dtype)
         X = X[..., :n, :].clone()
         # Residuals are given where the solution is unique and leaves some: never by gelsy, as in PyTorch.
-        ctx.has_residuals = driver != "gelsy" and A.size(-2) > n and (driver == "gels" or bool((rank == n).all()))
+        ctx.has_residuals = driver != "gelsy" and A.size(-2) > n and (driver == "gels" or bool((all_samples(rank) == n).all()))
         residuals = (A @ X - B).abs().square().sum(-2) if ctx.has_residuals else cresset.empty(0, dtype=real)
         rank = cresset.empty(0, dtype=cresset.int64) if rank is None else rank
         values = cresset.empty(0, dtype=real) if values is None else values

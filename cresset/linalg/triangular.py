@@ -2,13 +2,13 @@
 
 import cresset
 
-from ..autograd.function import Function
+from ..autograd.function import BatchFunction
 from . import lapack
 from .calling import with_out
 from .checking import check_matrix, check_same_dtype, check_square
 
 
-class SolveTriangular(Function):
+class SolveTriangular(BatchFunction):
     """A X = B, or X A = B."""
 
     @staticmethod
@@ -64,7 +64,7 @@ def broadcast_batches(who, A, B, left=True):
     return A.expand(*batch, *A.shape[-2:]), B.expand(*batch, *B.shape[-2:])
 
 
-class CholeskySolve(Function):
+class CholeskySolve(BatchFunction):
     """A X = B with A = L Lᴴ, or A = Lᴴ L if `upper`."""
 
     @staticmethod

@@ -21,10 +21,11 @@ CONVERSIONS = (
 
 @rule(*CONVERSIONS)
 def convert(call):
-    """The batch converted whole; a layout of channels is that of a sample and cannot be asked of a batch of more dimensions."""
+    """The batch converted whole. A layout of channels is that of a sample and cannot be asked of a batch, which has more dimensions; and the
+    samples of a copy lie one after another, as those of a fresh tensor do."""
     args = [call.front(), *call.args[1:]]
     place = call.place("memory_format")
-    if place is not None and args[place] in (cresset.channels_last, cresset.channels_last_3d):
+    if place is not None and (args[place] in (cresset.channels_last, cresset.channels_last_3d) or call.dims[0]):
         args[place] = cresset.contiguous_format
     return call.run(*args)
 

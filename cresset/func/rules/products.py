@@ -1,5 +1,7 @@
 """Products of vectors and matrices, convolutions."""
 
+import cresset
+
 from ..batching import decomposed, rule
 
 
@@ -85,9 +87,17 @@ def _out_of_channels(value, size):
 
 @rule("convolution")
 def convolution(call):
+    if call.rank(0) < call.rank(1):  # a single image
+
+        def of_one(input, *others):
+            return cresset.convolution(input.unsqueeze(0), *others).squeeze(0)
+
+        return decomposed(of_one)(call)
     input, weight, bias, *rest = call.args
     transposed, groups = rest[3], rest[5]
-    if call.dims[1] is None:
+    if call.dims[0] is None and call.dims[1] is None:
+        result = call.run(input, weight, None, *rest)
+    elif call.dims[1] is None:
         result = call.run(_in_images(call.front(0)), weight, bias if call.dims[2] is None else None, *rest).unflatten(0, (call.size, -1))
     else:
         if call.dims[0] is None and groups == 1 and not transposed:
@@ -97,8 +107,8 @@ def convolution(call):
         result = _out_of_channels(result, call.size)
     if bias is None or (call.dims[1] is None and call.dims[2] is None):
         return result
-    shape = (*bias.shape, *[1] * (result.dim() - 3)) if call.dims[2] is None else (call.size, 1, -1, *[1] * (result.dim() - 3))
-    return result + call.front(2).reshape(shape)
+    spatial = [1] * (call.rank(1) - 2)
+    return result + call.front(2).reshape((-1, *spatial) if call.dims[2] is None else (call.size, 1, -1, *spatial))
 
 
 @rule("_convolution_input_gradient")

@@ -2,7 +2,7 @@
 
 import math
 
-from ..batching import expanded, rule, wrap_dim
+from ..batching import expanded, rule, run, wrap_dim
 
 # Operators with the dimensions of one tensor among their parameters.
 ONE_DIM = ("cumsum", "cumprod", "cumsum_", "cumprod_", "cummax", "cummin", "logcumsumexp", "softmax", "log_softmax", "sort", "topk", "kthvalue", "mode")
@@ -34,6 +34,8 @@ rule(*ONE_DIM)(_along)
 
 @rule(*NARROWING)
 def narrow(call):
+    if not call.rank() and call.name == "unfold":
+        return call.front().unsqueeze(1).unfold(wrap_dim(call.args[1], 0), *call.args[2:]).select(1, 0)
     if not call.rank():
         _refuse_number(call)
     return _along(call)
@@ -54,7 +56,7 @@ def transpose(call):
     if not call.rank():
         for dim in call.args[1:]:
             wrap_dim(dim, 0)
-        return call.front().alias()
+        return run("alias", [call.front()])
     return call.front().transpose(*(wrap_dim(dim, call.rank()) for dim in call.args[1:]))
 
 
@@ -62,7 +64,7 @@ def transpose(call):
 def t(call):
     if call.rank() > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {call.rank()}D")
-    return call.front().transpose(1, 2) if call.rank() == 2 else call.front().alias()
+    return call.front().transpose(1, 2) if call.rank() == 2 else run("alias", [call.front()])
 
 
 @rule("permute")
