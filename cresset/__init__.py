@@ -112,6 +112,8 @@ def __getattr__(name):
         except ModuleNotFoundError as error:
             if error.name != f"{__name__}.{name}":
                 raise
+    if name == "vmap":
+        return _importlib.import_module(".func", __name__).vmap
     if name == "_C":
         return _native
     import difflib

@@ -102,6 +102,8 @@ def tensor_repr(tensor, *, tensor_contents=None):
     tensor([[ 1.0000,  2.5000],
             [-3.0000,  4.0000]], requires_grad=True)
     """
+    if _native.level_of(tensor):
+        return _batch_repr(tensor)
     import cresset
 
     parameter = _parameter_class()
@@ -119,6 +121,13 @@ def tensor_repr(tensor, *, tensor_contents=None):
 
 
 # --- The parts of a repr ---------------------------------------------------------------------------------------------
+
+
+def _batch_repr(tensor):
+    """A tensor inside vmap shows the batch it stands for."""
+    batch, dim = _native.batch_of(tensor)
+    inner = "".join("    " + line for line in repr(batch).splitlines(keepends=True))
+    return f"BatchedTensor(lvl={_native.level_of(tensor)}, bdim={dim}, value=\n{inner}\n)"
 
 
 def _contents(tensor, indent):

@@ -1,0 +1,238 @@
+"""Derivatives as functions, alone and inside one another."""
+
+import pytest
+
+import cresset
+from cresset.func import (
+    functional_call,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    stack_module_state,
+    vjp,
+    vmap,
+)
+
+X = cresset.tensor([1.0, 2.0, 3.0])
+
+
+def cubes(x):
+    return (x**3).sum()
+
+
+def test_grad_by_one_or_several_arguments():
+    assert grad(cubes)(X).tolist() == [3.0, 12.0, 27.0]
+    first, second = grad(lambda a, b: (a * b).sum(), argnums=(0, 1))(X, 2 * X)
+    assert (first.tolist(), second.tolist()) == ([2.0, 4.0, 6.0], [1.0, 2.0, 3.0])
+    assert grad(lambda t: (t["a"] * t["b"][0]).sum())({"a": X, "b": [X]})["a"].tolist() == X.tolist()
+
+
+def test_values_and_aux_come_along():
+    assert [item.tolist() for item in grad_and_value(cubes)(X)] == [[3.0, 12.0, 27.0], 36.0]
+    slope, aux = grad(lambda x: (cubes(x), {"n": 3}), has_aux=True)(X)
+    assert (slope.tolist(), aux) == ([3.0, 12.0, 27.0], {"n": 3})
+    slope, (value, aux) = grad_and_value(lambda x: (cubes(x), x + 1), has_aux=True)(X)
+    assert (value.tolist(), aux.tolist(), aux.requires_grad) == (36.0, [2.0, 3.0, 4.0], False)
+
+
+def test_results_have_no_history_unless_somebody_outside_wants_it():
+    assert not grad(cubes)(X).requires_grad
+    assert not jacrev(cresset.sin)(X).requires_grad
+    w = cresset.tensor(2.0, requires_grad=True)
+    slope = grad(lambda x: cubes(x) * w)(X)
+    slope.sum().backward()
+    assert w.grad.item() == 42.0
+
+
+def test_an_argument_that_does_not_matter_has_zeros():
+    assert grad(lambda x, y: x.sum(), argnums=1)(X, X).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_vmap_of_grad_is_a_gradient_for_each_sample():
+    weight = cresset.tensor([1.0, -1.0])
+    samples = cresset.tensor([[1.0, 2.0], [3.0, 4.0]])
+    each = vmap(grad(lambda w, x: ((w * x).sum()) ** 2), (None, 0))(weight, samples)
+    assert each.tolist() == [[-2.0, -4.0], [-6.0, -8.0]]
+    total = grad(lambda w: vmap(lambda x: ((w * x).sum()) ** 2)(samples).sum())(weight)
+    assert total.tolist() == each.sum(0).tolist()
+
+
+def test_grad_around_vmap_of_grad():
+    weight = cresset.tensor(2.0)
+    result = grad(lambda w: vmap(grad(lambda x: w * x**2))(X).sum())(weight)
+    assert result.item() == 12.0  # d/dw of 2 w (1 + 2 + 3)
+
+
+def test_nested_grads_do_not_mix():
+    assert grad(lambda x: x * grad(lambda y: x * y)(cresset.tensor(3.0)))(cresset.tensor(2.0)).item() == 4.0
+    assert grad(grad(grad(lambda x: x**4)))(cresset.tensor(2.0)).item() == 48.0
+
+
+def test_no_grad_outside_does_not_stop_grad_and_inside_it_does():
+    with cresset.no_grad():
+        assert grad(cubes)(X).tolist() == [3.0, 12.0, 27.0]
+
+    def detached(x):
+        with cresset.no_grad():
+            shift = x**2
+        return (x - shift).sum()
+
+    assert grad(detached)(X).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_vjp_and_jvp_are_transposed():
+    def f(x):
+        return cresset.stack([x[0] * x[1], x[1] * x[2]])
+
+    output, pull = vjp(f, X)
+    assert output.tolist() == [2.0, 6.0]
+    assert pull(cresset.tensor([1.0, 10.0]))[0].tolist() == [2.0, 31.0, 20.0]
+    assert jvp(f, (X,), (cresset.tensor([1.0, 0.0, 1.0]),))[1].tolist() == [2.0, 2.0]
+
+
+def test_forward_levels_nest():
+    push = lambda f: lambda x: jvp(f, (x,), (cresset.ones_like(x),))[1]  # noqa: E731
+    assert push(push(lambda x: x**3))(X).tolist() == [6.0, 12.0, 18.0]
+    assert push(push(push(lambda x: x**3)))(X).tolist() == [6.0, 6.0, 6.0]
+    mixed = jvp(lambda x: x * jvp(lambda y: x * y, (X,), (cresset.ones(3),))[1], (X,), (cresset.ones(3),))[1]
+    assert mixed.tolist() == (2 * X).tolist()
+
+
+SECOND = {
+    "forward over reverse": lambda f: jacfwd(jacrev(f)),
+    "reverse over forward": lambda f: jacrev(jacfwd(f)),
+    "reverse over reverse": lambda f: jacrev(jacrev(f)),
+    "forward over forward": lambda f: jacfwd(jacfwd(f)),
+    "hessian": hessian,
+}
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_second_derivatives_agree(name):
+    expected = [[0.0, 3.0, 2.0], [3.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
+    assert cresset.allclose(SECOND[name](lambda x: x.prod())(X), cresset.tensor(expected))
+    each = vmap(SECOND[name](lambda x: x.exp().sum()))(cresset.zeros(2, 3))
+    assert each.tolist() == [cresset.eye(3).tolist()] * 2
+
+
+def test_jacobians_have_the_structure_of_results_and_arguments():
+    def f(a, b):
+        return {"p": a * b, "q": a.sum()}
+
+    for jacobian in (jacrev, jacfwd):
+        result = jacobian(f, argnums=(0, 1))(X, 2 * X)
+        assert result["p"][0].tolist() == cresset.diag(2 * X).tolist()
+        assert result["q"][1].tolist() == [0.0, 0.0, 0.0]
+    assert jacrev(cresset.sin, chunk_size=2)(X).tolist() == jacrev(cresset.sin)(X).tolist() == jacrev(cresset.sin, chunk_size=1)(X).tolist()
+
+
+def test_linearize_runs_the_function_once():
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        return x**2
+
+    output, push = linearize(f, X)
+    assert output.tolist() == [1.0, 4.0, 9.0]
+    assert push(cresset.ones(3)).tolist() == [2.0, 4.0, 6.0]
+    assert push(X).tolist() == [2.0, 8.0, 18.0]
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "phrase"),
+    [
+        (lambda: grad(lambda x: x)(X), RuntimeError, "scalar Tensor"),
+        (lambda: grad(lambda x: 3)(X), RuntimeError, "to return a Tensor"),
+        (lambda: grad(cubes, argnums=2)(X), RuntimeError, "argnum=2"),
+        (lambda: grad(cubes)(3), ValueError, "must be Tensor"),
+        (lambda: vjp(lambda x: x, X)[1](cresset.ones(2)), RuntimeError, "Mismatch in shape"),
+        (lambda: jvp(cubes, X, X), RuntimeError, "primals to be a tuple"),
+        (lambda: jvp(cubes, (X,), (X, X)), RuntimeError, "same python structure"),
+        (lambda: jacrev(cubes, chunk_size=0), ValueError, "chunk_size"),
+    ],
+)
+def test_wrong_arguments_raise(call, kind, phrase):
+    with pytest.raises(kind, match=phrase):
+        call()
+
+
+def test_modules_are_functions_of_their_parameters():
+    layers = [cresset.nn.Linear(2, 1) for _ in range(3)]
+    parameters, buffers = stack_module_state(layers)
+    inputs = cresset.tensor([[1.0, 2.0]])
+    outputs = vmap(lambda p, b: functional_call(layers[0], (p, b), inputs))(parameters, buffers)
+    assert cresset.allclose(outputs, cresset.stack([layer(inputs) for layer in layers]))
+    each = vmap(grad(lambda p, x: functional_call(layers[0], p, x).sum()), (None, 0))(dict(layers[0].named_parameters()), cresset.eye(2))
+    assert each["weight"].tolist() == [[[1.0, 0.0]], [[0.0, 1.0]]]
+
+
+class Square(cresset.autograd.Function):
+    """x², with a backward that is twice too large, to see that it is used."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x**2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 4 * ctx.saved_tensors[0]
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return tangent * 8
+
+
+class Doubled(Square):
+    generate_vmap_rule = False
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        assert (info.batch_size, in_dims) == (3, (0,))
+        return Square.apply(x) + 1, 0
+
+
+class TestFunctionInTransforms:
+    def test_its_backward_is_used_on_either_side_of_vmap(self):
+        assert vmap(Square.apply)(X).tolist() == [1.0, 4.0, 9.0]
+        assert grad(lambda x: Square.apply(x).sum())(X).tolist() == [4.0, 8.0, 12.0]
+        assert vmap(grad(Square.apply))(X).tolist() == [4.0, 8.0, 12.0]
+        assert grad(lambda x: vmap(Square.apply)(x).sum())(X).tolist() == [4.0, 8.0, 12.0]
+        assert vmap(vmap(grad(Square.apply)))(X.reshape(3, 1)).tolist() == [[4.0], [8.0], [12.0]]
+        assert vmap(grad(grad(Square.apply)))(X).tolist() == [4.0, 4.0, 4.0]
+
+    def test_its_rule_is_used(self):
+        assert vmap(Doubled.apply)(X).tolist() == [2.0, 5.0, 10.0]
+
+    def test_its_jvp_is_used(self):
+        assert jvp(Square.apply, (X,), (cresset.ones(3),))[1].tolist() == [8.0, 8.0, 8.0]
+
+    def test_without_a_rule_it_raises(self):
+        class Plain(Square):
+            generate_vmap_rule = False
+
+        with pytest.raises(RuntimeError, match="does not have vmap support"):
+            vmap(Plain.apply)(X)
+
+
+def test_matrices_have_derivatives_inside_vmap():
+    matrices = cresset.stack([cresset.eye(2) * 2, cresset.tensor([[3.0, 1.0], [1.0, 2.0]])])
+    assert vmap(cresset.linalg.det)(matrices).tolist() == pytest.approx([4.0, 5.0])
+    each = vmap(grad(cresset.linalg.det))(matrices)
+    assert cresset.allclose(each, cresset.tensor([[[2.0, 0.0], [0.0, 2.0]], [[2.0, -1.0], [-1.0, 3.0]]]))
+    total = grad(lambda m: vmap(cresset.linalg.det)(m).sum())(matrices)
+    assert cresset.allclose(total, each)
+    again = grad(lambda m: vmap(grad(cresset.linalg.det))(m).square().sum())(matrices)
+    looped = grad(lambda m: sum(grad(cresset.linalg.det)(x).square().sum() for x in m))(matrices)
+    assert cresset.allclose(again, looped, atol=1e-4)

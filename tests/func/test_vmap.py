@@ -1,0 +1,191 @@
+"""vmap: every sample of a batch at once, with the shapes and the errors of one."""
+
+import warnings
+
+import pytest
+
+import cresset
+from cresset.func import vmap
+
+X = cresset.arange(6.0).reshape(3, 2)
+
+
+def test_a_function_of_a_sample_becomes_one_of_a_batch():
+    assert vmap(cresset.dot)(X, cresset.ones(3, 2)).tolist() == [1.0, 5.0, 9.0]
+
+
+def test_inside_shapes_are_those_of_a_sample():
+    seen = []
+
+    def look(x):
+        seen.append((x.shape, x.dim(), x.numel(), len(x), isinstance(x, cresset.Tensor), type(x) is cresset.Tensor))
+        return x
+
+    vmap(look)(X)
+    assert seen == [((2,), 1, 2, 2, True, True)]
+
+
+def test_every_operation_runs_once_for_all_samples():
+    calls = []
+
+    def count(x):
+        calls.append(1)
+        return x.sin()
+
+    vmap(count)(cresset.ones(100, 3))
+    assert len(calls) == 1
+
+
+def test_in_dims_and_out_dims_name_the_dimension_of_the_batch():
+    assert vmap(lambda x: x.sum(), in_dims=1)(X).tolist() == [6.0, 9.0]
+    assert vmap(lambda x: x, in_dims=-1, out_dims=-1)(X).tolist() == X.tolist()
+    assert vmap(lambda x, y: x + y, in_dims=(0, None))(X, cresset.tensor([10.0, 20.0])).tolist() == [[10, 21], [12, 23], [14, 25]]
+    assert vmap(lambda x: x, out_dims=1)(X).shape == (2, 3)
+
+
+def test_arguments_and_results_may_be_nested():
+    def both(pair, table):
+        return {"sum": pair[0] + table["a"], "rest": [pair[1]]}
+
+    result = vmap(both, in_dims=((0, None), {"a": 1}))((X, cresset.tensor(5.0)), {"a": X.t()})
+    assert result["sum"].tolist() == (2 * X).tolist()
+    assert result["rest"][0].tolist() == [5.0, 5.0, 5.0]
+
+
+def test_levels_nest():
+    outer = vmap(lambda x: vmap(lambda y: (x * y).sum())(X))(X)
+    assert outer.tolist() == (X @ X.t()).tolist()
+
+
+def test_chunks_give_the_same():
+    assert vmap(lambda x: x.cumsum(0), chunk_size=2)(X).tolist() == X.cumsum(1).tolist()
+
+
+def test_writes_in_place_reach_the_batch():
+    batch = X.clone()
+    vmap(lambda x: x.add_(1))(batch)
+    assert batch.tolist() == (X + 1).tolist()
+
+    def first_to_ten(x):
+        x = x.clone()
+        x[0] = 10.0
+        return x
+
+    assert vmap(first_to_ten)(X).tolist() == [[10, 1], [10, 3], [10, 5]]
+
+
+def test_a_tensor_from_outside_cannot_hold_all_samples():
+    with pytest.raises(RuntimeError, match="inplace operation is not possible"):
+        vmap(lambda x: cresset.zeros(2).copy_(x))(X)
+
+
+def test_indices_may_differ_from_sample_to_sample():
+    which = cresset.tensor([1, 0, 1])
+    assert vmap(lambda x, i: x[i])(X, which).tolist() == [1.0, 2.0, 5.0]
+    assert vmap(lambda i: X[i])(which).tolist() == X[which].tolist()
+
+    def put(x, i):
+        x = x.clone()
+        x[i] = -1.0
+        return x
+
+    assert vmap(put)(X, which).tolist() == [[0, -1], [-1, 3], [4, -1]]
+
+
+def test_einsum_and_where_batch():
+    assert vmap(lambda x: cresset.einsum("i,i->", x, x))(X).tolist() == [1.0, 13.0, 41.0]
+    assert vmap(lambda x: cresset.where(x > 2, x, 0))(X).tolist() == [[0, 0], [0, 3], [4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("program", "phrase"),
+    [
+        (lambda x: x if x.sum() > 0 else -x, "data-dependent control flow"),
+        (lambda x: x[0].item(), r"calling \.item\(\) on a Tensor"),
+        (lambda x: x.tolist(), "doesn't have storage"),
+        (lambda x: x.nonzero(), "dynamic shape"),
+        (lambda x: x[x > 1], "dynamic shape"),
+        (lambda x: x + cresset.rand(2), "randomness error mode"),
+    ],
+)
+def test_what_samples_cannot_do_together_raises(program, phrase):
+    with pytest.raises(RuntimeError, match=phrase):
+        vmap(program)(X)
+
+
+@pytest.mark.parametrize(
+    ("call", "phrase"),
+    [
+        (lambda: vmap(lambda x: x)(3), "non-Tensor arguments"),
+        (lambda: vmap(lambda x: x, in_dims=(0, 0))(X), "not compatible with the structure"),
+        (lambda: vmap(lambda x: x, in_dims=2)(X), "dimensionality 2"),
+        (lambda: vmap(lambda x, y: x)(X, cresset.ones(4)), r"got sizes \[3, 4\]"),
+        (lambda: vmap(lambda x: 3)(X), "must only return Tensors"),
+        (lambda: vmap(lambda x: x)(), "got no inputs"),
+        (lambda: vmap(lambda x: x, chunk_size=0), "greater than 0"),
+    ],
+)
+def test_wrong_arguments_raise(call, phrase):
+    with pytest.raises(ValueError, match=phrase):
+        call()
+
+
+def test_randomness_is_the_same_or_different():
+    same = vmap(lambda x: x * 0 + cresset.rand(2), randomness="same")(X)
+    assert same[0].tolist() == same[1].tolist()
+    different = vmap(lambda x: x * 0 + cresset.rand(2), randomness="different")(X)
+    assert different[0].tolist() != different[1].tolist()
+    dropped = vmap(lambda x: cresset.nn.functional.dropout(x, 0.5), randomness="same")(cresset.ones(4, 64))
+    assert dropped[0].tolist() == dropped[3].tolist()
+
+
+def test_an_operator_without_a_rule_runs_sample_by_sample_and_says_so_once():
+    from cresset.func import batching
+
+    batching.WITHOUT_RULE_WARNED.discard("histc")
+    with pytest.warns(UserWarning, match="performance drop.*histc"):
+        result = vmap(lambda x: cresset.histc(x, 2, 0, 6))(X)
+    assert result.tolist() == [[2, 0], [1, 1], [0, 2]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        vmap(lambda x: cresset.histc(x, 2, 0, 6))(X)
+
+
+def test_a_sample_of_one_number_is_weak_in_promotion():
+    doubles = cresset.ones(3, dtype=cresset.float64)
+    assert vmap(lambda d, x: d * x)(doubles, X).dtype == cresset.float32
+    assert vmap(lambda d, x: d * x[0])(doubles, X).dtype == cresset.float64
+
+
+def test_a_tensor_that_left_vmap_raises():
+    kept = []
+    vmap(lambda x: kept.append(x) or x)(X)
+    with pytest.raises(RuntimeError, match="vmap that is over"):
+        kept[0] + 1
+
+
+def test_printing_shows_the_batch():
+    shown = []
+    vmap(lambda x: shown.append(repr(x)) or x)(cresset.zeros(2, 1))
+    assert shown == ["BatchedTensor(lvl=1, bdim=0, value=\n    tensor([[0.],\n            [0.]])\n)"]
+
+
+LAYERS = {
+    "conv": lambda x, w: cresset.nn.functional.conv2d(x, w, padding=1),
+    "conv_transpose": lambda x, w: cresset.nn.functional.conv_transpose2d(x, w.transpose(0, 1)),
+    "pool": lambda x, w: cresset.nn.functional.max_pool2d(x, 2) + w.sum(),
+    "group_norm": lambda x, w: cresset.nn.functional.group_norm(x, 2) * w.mean(),
+    "batch_norm": lambda x, w: cresset.nn.functional.batch_norm(x, None, None, w[:4, 0, 0, 0], training=True),
+    "layer_norm": lambda x, w: cresset.nn.functional.layer_norm(x, (5,), w.flatten()[:5]),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("dims", [(0, 0), (0, None), (None, 0)])
+def test_layers_agree_with_a_loop(name, dims):
+    generator = cresset.Generator().manual_seed(0)
+    x, w = cresset.randn(3, 2, 4, 5, 5, generator=generator), cresset.randn(3, 6, 4, 3, 3, generator=generator)
+    args = [a if dim == 0 else a[0] for a, dim in zip((x, w), dims, strict=True)]
+    batched = vmap(LAYERS[name], dims)(*args)
+    looped = cresset.stack([LAYERS[name](*(a[i] if dim == 0 else a for a, dim in zip(args, dims, strict=True))) for i in range(3)])
+    assert cresset.allclose(batched, looped, rtol=1e-4, atol=1e-5)

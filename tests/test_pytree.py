@@ -1,0 +1,65 @@
+"""Trees of containers come apart and together again."""
+
+from collections import OrderedDict, defaultdict, deque, namedtuple
+
+import pytest
+
+from cresset.utils import _pytree as pytree
+
+Point = namedtuple("Point", "x y")
+TREE = {"a": (1, [2, None]), "b": Point(3, OrderedDict(c=4)), "d": deque([5], maxlen=2), "e": defaultdict(list, f=6)}
+
+
+def test_leaves_and_structure_make_the_tree_again():
+    leaves, spec = pytree.tree_flatten(TREE)
+    assert leaves == [1, 2, None, 3, 4, 5, 6]
+    again = spec.unflatten(leaves)
+    assert again == TREE
+    assert again["d"].maxlen == 2
+    assert again["e"].default_factory is list
+    assert (spec.num_leaves, spec.num_children, spec.is_leaf()) == (7, 4, False)
+
+
+def test_map_goes_over_several_trees():
+    assert pytree.tree_map(lambda a, b: a * b, [1, (2,)], [10, (20,)]) == [10, (40,)]
+    assert pytree.tree_map_only(int, str, [1, "a", 2.0]) == ["1", "a", 2.0]
+    assert pytree.tree_any(lambda x: x is None, TREE)
+    assert not pytree.tree_all_only(int, lambda x: x > 1, TREE)
+
+
+def test_paths_lead_to_the_leaves():
+    pairs, _ = pytree.tree_flatten_with_path({"a": [Point(1, 2)]})
+    assert [pytree.keystr(path) for path, _ in pairs] == ["['a'][0].x", "['a'][0].y"]
+    assert pytree.key_get({"a": [Point(1, 2)]}, pairs[1][0]) == 2
+
+
+def test_specs_compare_print_and_are_text():
+    spec = pytree.tree_structure({"b": (1, [2])})
+    assert repr(spec) == "TreeSpec(dict, ['b'], [TreeSpec(tuple, None, [*,\n    TreeSpec(list, None, [*])])])"
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+    assert pytree.tree_structure((1, 2)) != pytree.tree_structure([1, 2])
+
+
+def test_a_prefix_is_repeated():
+    spec = pytree.tree_structure((1, {"a": 2, "b": 3}))
+    assert pytree._broadcast_to_and_flatten((0, 1), spec) == [0, 1, 1]
+    assert pytree._broadcast_to_and_flatten([0, 1], spec) is None
+
+
+def test_a_class_is_registered_once():
+    class Box:
+        def __init__(self, inside):
+            self.inside = inside
+
+    pytree.register_pytree_node(Box, lambda box: ([box.inside], None), lambda children, _: Box(*children))
+    assert pytree.tree_map(lambda x: x + 1, Box(1)).inside == 2
+    with pytest.raises(ValueError, match="already registered"):
+        pytree.register_pytree_node(Box, None, None)
+    pytree._deregister_pytree_node(Box)
+
+
+def test_what_does_not_fit_raises():
+    with pytest.raises(ValueError, match="holds 2 items"):
+        pytree.tree_unflatten([1], pytree.tree_structure([0, 0]))
+    with pytest.raises(ValueError, match="arity mismatch"):
+        pytree.tree_map(max, [1, 2], [1])
