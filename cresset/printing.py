@@ -10,6 +10,8 @@ import sys
 import types
 import warnings
 
+from . import _native
+
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_format", "tensor_repr"]
 
 PROFILES = {
