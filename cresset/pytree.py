@@ -291,7 +291,7 @@ def _namedtuple_unflatten(values, context):
 
 
 def _namedtuple_flatten_with_keys(d):
-    return [(GetAttrKey(name), value) for name, value in zip(d._fields, d, strict=True)], type(d)
+    return [(GetAttrKey(name), value) for name, value in zip(getattr(d, "_fields", None) or type(d).__match_args__, d, strict=True)], type(d)
 
 
 def _defaultdict_flatten(d):
@@ -349,7 +349,7 @@ def _get_node_type(tree):
     kind = type(tree)
     if kind in SUPPORTED_NODES:
         return kind
-    return namedtuple if is_namedtuple_class(kind) else kind
+    return namedtuple if is_namedtuple_class(kind) or is_structseq_class(kind) else kind
 
 
 def tree_is_leaf(tree, is_leaf=None):

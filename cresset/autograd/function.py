@@ -80,21 +80,17 @@ class FunctionCtx:
         """Whether backward gets zeros (the default) or None for the gradient of an output nobody used."""
         self.materialize_grads = value
 
+    def mark_shared_storage(self, *pairs):
+        """Was needed once; does nothing."""
+        warnings.warn("mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked.", FutureWarning, stacklevel=2)
 
-class BackwardCFunction(_native.Node, FunctionCtx):
-    """The node of a call of a Function; each Function has its own subclass, named after it."""
-
-    _forward_cls = None  # the Function
-
+    needs_input_grad = ()  # for each argument of apply, whether its gradient is wanted
     _kept = None  # what backward needs: a SavedTensor or None each; before forward is over and after backward, nothing
     _freed = False
-    _tensor_places = ()  # which arguments of apply were tensors
-    _argument_count = 0
-    _results = ()  # shape, dtype and device of each output, None for one that is no tensor
-    needs_input_grad = ()
 
     @property
     def saved_tensors(self):
+        """What save_for_backward has kept."""
         if self._kept is None:
             if self._freed:
                 raise RuntimeError(FREED)
@@ -103,8 +99,19 @@ class BackwardCFunction(_native.Node, FunctionCtx):
 
     @property
     def saved_variables(self):
+        """The old name of `saved_tensors`."""
         warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
         return self.saved_tensors
+
+
+class BackwardCFunction(_native.Node, FunctionCtx):
+    """The node of a call of a Function; each Function has its own subclass, named after it."""
+
+    _forward_cls = None  # the Function
+
+    _tensor_places = ()  # which arguments of apply were tensors
+    _argument_count = 0
+    _results = ()  # shape, dtype and device of each output, None for one that is no tensor
 
     def _keep(self, outputs):
         """Turn what forward asked to save into checked references."""
@@ -163,7 +170,7 @@ class FunctionMeta(type):
         )
 
 
-class Function(metaclass=FunctionMeta):
+class Function(FunctionCtx, metaclass=FunctionMeta):
     """A differentiable operation defined by static methods; it is called with `apply`.
 
     `forward(ctx, *args)` computes, without being recorded, or `forward(*args)` does and `setup_context(ctx, inputs, output)` says
@@ -187,6 +194,9 @@ class Function(metaclass=FunctionMeta):
     """
 
     generate_vmap_rule = False
+    # The context is a node; these are its members, named here as in PyTorch.
+    metadata, name, next_functions = _native.Node.metadata, _native.Node.name, _native.Node.next_functions
+    register_hook, register_prehook = _native.Node.register_hook, _native.Node.register_prehook
 
     def __init__(self, *args, **kwargs):
         warnings.warn(

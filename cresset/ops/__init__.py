@@ -1,6 +1,7 @@
 """What each operator is: formulas, derivatives, functions made of others. Importing a topic puts its names into the registry."""
 
 import importlib
+import importlib.util
 
 from . import autocast, registry
 
@@ -17,3 +18,14 @@ for _topic in TOPICS:
 functions, methods = registry.functions, registry.methods
 for _names in (functions, methods):
     autocast.apply(_names)
+
+
+def __getattr__(name):
+    """`torch.ops.<namespace>`: the operators that programs define (see namespaces.py), and parts of this package not loaded yet."""
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        return importlib.import_module("." + name, __name__)
+    from . import namespaces
+
+    return namespaces.load_library if name == "load_library" else namespaces.namespace(name)

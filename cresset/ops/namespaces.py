@@ -1,0 +1,305 @@
+"""`torch.ops.<namespace>.<name>.<overload>`: operators by their schemas, those defined by programs (torch.library) and, under `aten`, ours.
+
+A schema is text such as `mylib::scale(Tensor x, float by=1.0, *, Tensor(a!) out) -> Tensor`; `(a!)` marks an argument that is written to.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from .. import _native
+from .registry import functions, methods
+
+NAMESPACES = {}  # name -> OpNamespace
+
+
+# ---- schemas
+
+
+@dataclass
+class Argument:
+    """A parameter or result of a schema."""
+
+    name: str
+    type: str
+    default: object = None
+    has_default: bool = False
+    keyword_only: bool = False
+    is_written: bool = False
+    text: str = field(default="", repr=False)
+
+    def __str__(self):
+        return self.text
+
+
+class Schema:
+    """The parsed form of a schema's text."""
+
+    def __init__(self, text):
+        match = re.fullmatch(r"\s*(?:(\w+)::)?(\w+)(?:\.(\w+))?\s*\((.*)\)\s*->\s*(.+?)\s*", text, re.S)
+        if match is None:
+            raise RuntimeError(f"a schema reads `name(Type argument, ...) -> Type`, got {text!r}")
+        self.namespace, self.op, self.overload_name = match[1], match[2], match[3] or ""
+        self.arguments, keyword_only = [], False
+        for piece in _split(match[4]):
+            if piece == "*":
+                keyword_only = True
+            else:
+                self.arguments.append(_argument(piece, keyword_only))
+        results = match[5]
+        inside = results[1:-1] if results.startswith("(") and results.endswith(")") else results
+        self.returns = [_result(piece) for piece in _split(inside)] if inside.strip() else []
+
+    @property
+    def name(self):
+        return f"{self.namespace}::{self.op}" if self.namespace else self.op
+
+    def __str__(self):
+        arguments, before = [], False
+        for argument in self.arguments:
+            if argument.keyword_only and not before:
+                arguments.append("*")
+            before = argument.keyword_only
+            arguments.append(argument.text)
+        results = ", ".join(result.text for result in self.returns)
+        results = results if len(self.returns) == 1 else f"({results})"
+        return f"{self.name}{'.' + self.overload_name if self.overload_name else ''}({', '.join(arguments)}) -> {results}"
+
+    __repr__ = __str__
+
+    def bind(self, args, kwargs):
+        """The arguments in order, defaults filled in."""
+        positional = [argument for argument in self.arguments if not argument.keyword_only]
+        if len(args) > len(positional):
+            raise RuntimeError(f"{self.name}() expected at most {len(positional)} argument(s) but received {len(args)} argument(s). Declaration: {self}")
+        given = dict(zip((argument.name for argument in positional), args, strict=False))
+        for name, value in kwargs.items():
+            if name in given or all(name != argument.name for argument in self.arguments):
+                raise RuntimeError(f"{self.name}() got an unexpected or repeated argument '{name}'. Declaration: {self}")
+            given[name] = value
+        values = []
+        for argument in self.arguments:
+            if argument.name in given:
+                values.append(_checked(self, argument, given[argument.name]))
+            elif argument.has_default:
+                values.append(argument.default)
+            else:
+                raise RuntimeError(f"{self.name}() is missing value for argument '{argument.name}'. Declaration: {self}")
+        return values
+
+
+def _split(text):
+    """The parts between commas, brackets kept whole."""
+    depth, part, parts = 0, "", []
+    for character in text + ",":
+        depth += (character in "([") - (character in ")]")
+        if character == "," and depth == 0:
+            parts.append(part.strip())
+            part = ""
+        else:
+            part += character
+    return [part for part in parts if part]
+
+
+def _argument(piece, keyword_only):
+    match = re.fullmatch(r"([\w.]+(?:\([^)]*\))?[\w\[\]?]*)\s+(\w+)\s*(?:=\s*(.*))?", piece, re.S)
+    if match is None:
+        raise RuntimeError(f"a parameter of a schema reads `Type name` or `Type name=default`, got {piece!r}")
+    type_text, name, default = match.groups()
+    plain = re.sub(r"\([^)]*\)", "", type_text)
+    return Argument(name, plain, _default(default), default is not None, keyword_only, "!" in type_text, piece)
+
+
+def _result(piece):
+    type_text, _, name = piece.partition(" ")
+    return Argument(name, re.sub(r"\([^)]*\)", "", type_text), is_written="!" in type_text, text=piece)
+
+
+def _default(text):
+    if text is None:
+        return None
+    words = {"None": None, "True": True, "False": False, "true": True, "false": False}
+    if text in words:
+        return words[text]
+    if text[0] in "\"'":
+        return text[1:-1]
+    if text.startswith("["):
+        return [_default(part) for part in _split(text[1:-1])]
+    for kind in (int, float, complex):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text  # a dtype, a layout or the like, by name
+
+
+_CHECKS = {
+    "Tensor": _native.Tensor, "int": int, "SymInt": int, "float": (int, float), "bool": bool, "str": str, "Scalar": (int, float, complex), "ScalarType": _native.dtype,
+    "Device": (_native.device, str), "Layout": _native.layout, "MemoryFormat": _native.memory_format, "Generator": _native.Generator,
+}  # fmt: skip
+
+
+def _checked(schema, argument, value):
+    """The value, if it is of the argument's type."""
+    kind = argument.type
+    if kind.endswith("?"):
+        if value is None:
+            return None
+        kind = kind[:-1]
+    match = re.fullmatch(r"(.+)\[\d*\]", kind)
+    if match:
+        items = value if isinstance(value, (list, tuple)) else [value]
+        element = match[1].removesuffix("?")
+        fits = all(isinstance(item, _CHECKS.get(element, object)) or (item is None and match[1].endswith("?")) for item in items)
+        fits = fits and (isinstance(value, (list, tuple)) or not isinstance(value, _native.Tensor))
+    else:
+        fits = isinstance(value, _CHECKS.get(kind, object)) and not (kind in ("int", "SymInt", "float") and isinstance(value, bool) and kind == "float")
+    if not fits and not hasattr(type(value), "__torch_function__"):
+        raise RuntimeError(
+            f"{schema.name}() Expected a value of type '{argument.type}' for argument '{argument.name}' but instead found type '{type(value).__name__}'. Declaration: {schema}"
+        )
+    return list(value) if match and isinstance(value, tuple) and kind.startswith("Tensor") else value
+
+
+# ---- namespaces
+
+
+class OpNamespace:
+    """`torch.ops.<name>`: the operators of a namespace."""
+
+    def __init__(self, name):
+        self.name, self._packets = name, {}
+
+    def __getattr__(self, name):
+        if not name.startswith("__"):
+            packet = self.__dict__["_packets"].get(name)
+            if packet is None and self.name == "aten":
+                packet = _ours(name)
+            if packet is not None:
+                return packet
+        raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
+
+    def __dir__(self):
+        return sorted(self._packets)
+
+    def __repr__(self):
+        return f"<module 'torch.ops.{self.name}'>"
+
+
+class OpOverloadPacket:
+    """`torch.ops.<namespace>.<name>`: the overloads of an operator, of which a call takes the first that fits."""
+
+    def __init__(self, qualname):
+        self._qualified_op_name = qualname
+        self.__name__ = qualname.partition("::")[2]
+        self.__module__ = "torch.ops." + qualname.partition("::")[0]
+        self._overloads = {}
+
+    def overloads(self):
+        """The names of the overloads."""
+        return list(self._overloads)
+
+    def __getattr__(self, name):
+        found = None if name.startswith("__") else self.__dict__["_overloads"].get(name)
+        if found is None:
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{name}'")
+        return found
+
+    def __call__(self, *args, **kwargs):
+        problems = []
+        for overload in self._overloads.values():
+            try:
+                overload.schema_of_call(args, kwargs)
+            except RuntimeError as error:
+                problems.append(error)
+            else:
+                return overload(*args, **kwargs)
+        raise problems[-1]
+
+    def __str__(self):
+        return self._qualified_op_name.replace("::", ".")
+
+    def __repr__(self):
+        return f"<OpOverloadPacket(op='{self}')>"
+
+
+def namespace(name):
+    """The namespace of this name, made when first asked for."""
+    if name not in NAMESPACES:
+        NAMESPACES[name] = OpNamespace(name)
+    return NAMESPACES[name]
+
+
+# ---- our own operators, under `aten`
+
+
+class AtenPacket:
+    """One of our operators under PyTorch's name. Its overloads are told apart by the arguments, so that all its overload names lead here."""
+
+    def __init__(self, name, function, overload=None):
+        self._name, self._function, self._overload = name, function, overload
+        self.__name__ = name if overload is None else f"{name}.{overload}"
+        self.__doc__ = getattr(function, "__doc__", None)
+        self.__module__ = "torch.ops.aten"
+
+    def __call__(self, *args, **kwargs):
+        return self._function(*args, **kwargs)
+
+    def overloads(self):
+        """The names of the overloads."""
+        return ["default"]
+
+    def __getattr__(self, overload):
+        if self.__dict__.get("_overload") is None and overload in _OVERLOADS:
+            return AtenPacket(self._name, self._function, overload)
+        raise AttributeError(f"The underlying op of 'aten.{self.__name__}' has no overload name '{overload}'")
+
+    def __eq__(self, other):
+        return isinstance(other, AtenPacket) and (self._name, self._overload) == (other._name, other._overload)
+
+    def __hash__(self):
+        return hash((self._name, self._overload))
+
+    def __repr__(self):
+        return f"aten.{self.__name__}"
+
+    __str__ = __repr__
+
+
+_OVERLOADS = {
+    "default", "Tensor", "Scalar", "out", "int", "dim", "self", "dtype", "device", "other", "Tensor_Scalar", "Scalar_Tensor", "Tensor_Tensor", "Tensor_mode", "Scalar_mode", "dim_IntList",
+    "correction", "names", "sizes", "start", "start_step", "low", "value", "src", "Size", "TensorList", "Tensor_out", "Scalar_out", "p", "p_dim", "mean", "unary_out", "grad_input",
+    "ScalarOpt_dim", "ScalarOpt_dtype", "stable", "vec", "generator", "int_out", "dim_max", "dim_min", "values", "values_stable", "dimname", "memory_format", "prim_Device",
+}  # fmt: skip
+
+
+def _to_copy(input, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
+    return input.to(device=device, dtype=dtype, non_blocking=non_blocking, copy=True, memory_format=memory_format)
+
+
+_ATEN_NAMES = {
+    "_to_copy": _to_copy,
+    "_unsafe_view": lambda input, size: input.reshape(size).clone(),
+    "_local_scalar_dense": lambda input: input.item(),
+    "sym_size": lambda input, dim=None: input.size(dim) if dim is not None else tuple(input.size()),
+    "sym_stride": lambda input, dim=None: input.stride(dim) if dim is not None else input.stride(),
+    "sym_numel": lambda input: input.numel(),
+    "lift_fresh": lambda input: input,
+}
+
+
+def _ours(name):
+    function = _ATEN_NAMES.get(name) or functions.get(name) or methods.get(name) or _native.operators().get(name)
+    if function is None and name.startswith("linalg_"):
+        import cresset
+
+        function = getattr(cresset.linalg, name[7:], None)
+    if function is None:
+        return None
+    packet = AtenPacket(name, function)
+    namespace("aten")._packets[name] = packet
+    return packet
+
+
+def load_library(path):
+    """PyTorch loads compiled operators here; they are compiled for PyTorch and cannot be used."""
+    raise OSError(f"load_library: {path} holds operators compiled for PyTorch, which cresset cannot load; define them with torch.library")

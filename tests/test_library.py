@@ -1,0 +1,170 @@
+"""Operators of one's own: schemas, kernels, shape rules, derivatives, vmap, and the check that they agree."""
+
+import pytest
+
+import cresset as torch
+from cresset import library
+from cresset.ops import namespaces
+
+X = torch.tensor([1.0, 2.0, 3.0])
+
+
+@library.custom_op("test_library::scaled", mutates_args=())
+def scaled(x: torch.Tensor, by: float = 2.0) -> torch.Tensor:
+    return x * by
+
+
+@scaled.register_fake
+def _(x, by=2.0):
+    return torch.empty_like(x)
+
+
+def _keep(ctx, inputs, output):
+    ctx.by = inputs[1]
+
+
+scaled.register_autograd(lambda ctx, grad: (grad * ctx.by, None), setup_context=_keep)
+
+
+@library.custom_op("test_library::count_up", mutates_args={"x"})
+def count_up(x: torch.Tensor, by: int) -> None:
+    x.add_(by)
+
+
+def test_a_custom_operator_is_found_by_name():
+    assert torch.ops.test_library.scaled(X).tolist() == [2.0, 4.0, 6.0]
+    assert torch.ops.test_library.scaled.default(X, 3.0).tolist() == [3.0, 6.0, 9.0]
+    assert str(torch.ops.test_library.scaled.default._schema) == "test_library::scaled(Tensor x, float by=2.0) -> Tensor"
+    assert torch.ops.test_library.scaled.overloads() == ["default"]
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        _ = torch.ops.test_library.absent
+
+
+def test_it_takes_part_in_autograd_vmap_and_the_meta_device():
+    x = X.clone().requires_grad_()
+    scaled(x, 5.0).sum().backward()
+    assert x.grad.tolist() == [5.0, 5.0, 5.0]
+    assert torch.vmap(scaled)(X.reshape(3, 1)).tolist() == [[2.0], [4.0], [6.0]]
+    assert torch.vmap(torch.func.grad(lambda v: scaled(v, 3.0).sum()))(X).tolist() == [3.0, 3.0, 3.0]
+    assert torch.func.grad(lambda v: torch.vmap(scaled)(v).sum())(X).tolist() == [2.0, 2.0, 2.0]
+    assert scaled(torch.empty(4, device="meta")).shape == (4,)
+
+
+def test_a_rule_for_vmap_gets_whole_batches():
+    seen = []
+
+    @library.custom_op("test_library::ruled", mutates_args=())
+    def ruled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x + y
+
+    @ruled.register_vmap
+    def _(info, in_dims, x, y):
+        seen.append((info.batch_size, in_dims, tuple(x.shape)))
+        return ruled(x.movedim(in_dims[0], -1), y).movedim(-1, 0), 0
+
+    assert torch.vmap(ruled, (0, None))(torch.ones(2, 3), torch.tensor(1.0)).tolist() == [[2.0] * 3] * 2
+    assert seen == [(2, (0, None), (2, 3))]
+
+
+def test_writes_are_counted_and_told_truthfully():
+    x = torch.zeros(2)
+    count_up(x, 3)
+    assert (x.tolist(), x._version > 0) == ([3.0, 3.0], True)
+    assert str(count_up._opoverload._schema) == "test_library::count_up(Tensor(a0!) x, SymInt by) -> ()"
+
+    @library.custom_op("test_library::secretly", mutates_args=())
+    def secretly(x: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        return x.clone()
+
+    with pytest.raises(library.OpCheckError, match="not defined as mutable"):
+        library.opcheck(secretly, (torch.zeros(2),), test_utils="test_schema")
+
+
+def test_results_must_be_memory_of_their_own():
+    @library.custom_op("test_library::same", mutates_args=())
+    def same(x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    with pytest.raises(RuntimeError, match="may not alias any inputs"):
+        same(X)
+
+
+def test_missing_registrations_say_so():
+    @library.custom_op("test_library::bare", mutates_args=())
+    def bare(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        bare(X.clone().requires_grad_()).sum().backward()
+    with pytest.raises(RuntimeError, match="no fake impl registered"):
+        bare(torch.empty(2, device="meta"))
+    with pytest.raises(RuntimeError, match="Expected a value of type 'Tensor' for argument 'x'"):
+        bare(3)
+    with pytest.raises(RuntimeError, match="missing value for argument 'x'"):
+        bare()
+
+
+def test_opcheck_passes_a_sound_operator_and_finds_a_wrong_shape_rule():
+    results = library.opcheck(scaled, (X.clone().requires_grad_(), 3.0))
+    assert set(results.values()) == {"SUCCESS"}
+
+    @library.custom_op("test_library::wrong", mutates_args=())
+    def wrong(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    wrong.register_fake(lambda x: x.new_empty(x.numel() + 1))
+    with pytest.raises(library.OpCheckError, match="shape rule"):
+        library.opcheck(wrong, (X,))
+
+
+def test_lists_and_several_results():
+    @library.custom_op("test_library::mixed", mutates_args=())
+    def mixed(xs: list[torch.Tensor], n: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        return xs[0] * xs[1], xs[0] + 1
+
+    def keep(ctx, inputs, output):
+        ctx.save_for_backward(*inputs[0])
+
+    def backward(ctx, first, second):
+        a, b = ctx.saved_tensors
+        return [first * b + second, first * a], None
+
+    mixed.register_autograd(backward, setup_context=keep)
+    a, b = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+    product, more = mixed([a, b])
+    (product + more).backward()
+    assert (a.grad.item(), b.grad.item()) == (4.0, 2.0)
+
+
+def test_a_library_defines_and_implements():
+    made = library.Library("test_library_made", "FRAGMENT")
+    assert made.define("plus_one(Tensor x) -> Tensor") == "plus_one"
+    made.impl("plus_one", lambda x: x + 1, "CompositeImplicitAutograd")
+    x = X.clone().requires_grad_()
+    torch.ops.test_library_made.plus_one(x).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(RuntimeError, match="multiple times"):
+        made.define("plus_one(Tensor x) -> Tensor")
+    with pytest.raises(ValueError, match="reserved namespace"):
+        library.Library("aten", "DEF")
+
+
+def test_hints_become_a_schema():
+    def f(x: torch.Tensor, y: torch.Tensor | None, *, sizes: list[int], name: str = "a", on: bool = True) -> list[torch.Tensor]: ...
+
+    expected = '(Tensor(a0!) x, Tensor? y, *, SymInt[] sizes, str name="a", bool on=True) -> Tensor[]'
+    assert library.infer_schema(f, mutates_args=("x",)) == expected
+    assert namespaces.Schema("n::f" + expected).arguments[0].is_written
+    with pytest.raises(ValueError, match="must have a type annotation"):
+        library.infer_schema(lambda x: x, mutates_args=())
+
+
+def test_aten_names_reach_our_operators():
+    assert torch.ops.aten.add.Tensor(X, 1).tolist() == [2.0, 3.0, 4.0]
+    assert torch.ops.aten.view.default(X, (3, 1)).shape == (3, 1)
+    assert torch.ops.aten.sym_size(X, 0) == 3
+    assert torch.ops.aten.mm is torch.ops.aten.mm
+    assert str(torch.ops.aten.add.Tensor) == "aten.add.Tensor"
+    with pytest.raises(AttributeError, match="has no overload name 'nope'"):
+        _ = torch.ops.aten.add.nope
