@@ -69,7 +69,8 @@ def grad(
         retain_graph: keep what backward needs for another one. By default as `create_graph`.
         create_graph: record backward itself, for higher derivatives.
         allow_unused: give None for an input that was not used instead of an error.
-        is_grads_batched: `grad_outputs` have a further first dimension; the results have too, one backward for each entry.
+        is_grads_batched: `grad_outputs` have a further first dimension; the results have too. It is one
+            backward for all entries, inside vmap.
         materialize_grads: give zeros for an input that was not used.
 
     >>> x = cresset.tensor(3.0, requires_grad=True)
@@ -98,7 +99,7 @@ def grad(
     given = listed(grad_outputs, len(outputs))
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
-        found = one_by_one(outputs, inputs, given, keep, create_graph)
+        found = all_at_once(outputs, inputs, given, keep, create_graph)
     else:
         roots, grads = start(outputs, given)
         found = _native.run_backward(roots, grads, keep, create_graph, inputs, False)
@@ -125,21 +126,22 @@ def recorded(tensor):
     return tensor._recorded if hasattr(type(tensor), "_recorded") else tensor
 
 
-def one_by_one(outputs, inputs, given, keep, create_graph):
-    """The gradients for each entry of batched `grad_outputs`, stacked."""
+def all_at_once(outputs, inputs, given, keep, create_graph):
+    """The gradients for each entry of batched `grad_outputs`: backward inside vmap over them."""
     sizes = {g.shape[0] for g in given if g is not None}
     if len(sizes) != 1:
         raise RuntimeError(
             f"grad: with is_grads_batched, grad_outputs must have one first dimension in common, got sizes {sorted(sizes)}"
         )
     (count,) = sizes
-    runs = []
-    for k in range(count):
-        roots, grads = start(outputs, [None if g is None else g[k] for g in given])
-        runs.append(_native.run_backward(roots, grads, keep or k + 1 < count, create_graph, inputs, False))
-    if not runs:
+    if not count:
         return tuple(cresset.zeros_like(t).new_empty((0, *t.shape)) for t in inputs)
-    return tuple(None if parts[0] is None else cresset.stack(parts) for parts in zip(*runs, strict=True))
+    from cresset.func import batching, vmapping
+
+    with batching.opened(count, "error") as frame:
+        roots, grads = start(outputs, [None if g is None else _native.sample_of(g, 0, frame.number) for g in given])
+        found = _native.run_backward(roots, grads, keep, create_graph, inputs, False)
+        return tuple(None if g is None else vmapping.gathered(grad, g, 0, frame) for g in found)
 
 
 def as_list(tensors):

@@ -6,7 +6,6 @@ by `inputs` again. With `strict`, a part that does not depend on the inputs rais
 
 import cresset
 
-from . import forward_ad
 from .grad_mode import enable_grad, set_grad_enabled
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -62,7 +61,7 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     """The Jacobian of `func`: for each output and each input a tensor of shape `output.shape + input.shape`.
 
     A single tensor for one input and one output, else a tuple over the inputs, the outputs, or a tuple of tuples (outputs first).
-    Rows are computed one after another, also with `vectorize`; `strategy="forward-mode"` goes by columns.
+    Rows are computed one after another, with `vectorize` all at once; `strategy="forward-mode"` goes by columns.
 
     >>> jacobian(lambda x: x**2, cresset.tensor([1.0, 2.0]))
     tensor([[2., 0.],
@@ -93,7 +92,10 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
         inputs = track(inputs, create_graph)
         one_out, outputs = as_tuple(func(*inputs), RESULT, "jacobian")
         require_graph(outputs, "outputs", strict)
-        blocks = tuple(rows(number, output, inputs, create_graph, strict) for number, output in enumerate(outputs))
+        blocks = tuple(
+            rows_at_once(output, inputs, create_graph) if vectorize else rows(number, output, inputs, create_graph, strict)
+            for number, output in enumerate(outputs)
+        )
     return nested(one_out, one_in, finished(blocks, create_graph))
 
 
@@ -123,33 +125,33 @@ def rows(number, output, inputs, create_graph, strict):
     )
 
 
-def jacobian_by_columns(func, inputs):
-    """The Jacobian by forward mode: a column for each element of the inputs."""
-    one_in, inputs = as_tuple(inputs, "inputs", "jacobian")
-    columns, one_out, outputs = [], True, ()
-    for k, input in enumerate(inputs):
-        of_input = []
-        for place in range(input.numel()):
-            unit = cresset.zeros_like(input).reshape(-1)
-            unit[place] = 1
-            with forward_ad.dual_level():
-                point = list(inputs)
-                point[k] = forward_ad.make_dual(input.detach(), unit.view(input.shape))
-                one_out, outputs = as_tuple(func(*point), RESULT, "jacobian")
-                pairs = [forward_ad.unpack_dual(output) for output in outputs]
-            outputs = [pair.primal for pair in pairs]
-            of_input.append([cresset.zeros_like(p.primal) if p.tangent is None else p.tangent for p in pairs])
-        columns.append(of_input)
-    blocks = tuple(
-        tuple(
-            cresset.stack([column[i] for column in of_input], -1).view(output.shape + input.shape)
-            if of_input
-            else output.new_zeros(output.shape + input.shape)
-            for of_input, input in zip(columns, inputs, strict=True)
-        )
-        for i, output in enumerate(outputs)
+def rows_at_once(output, inputs, create_graph):
+    """The Jacobian of one output, by one backward inside vmap over its elements."""
+    units = cresset.eye(output.numel(), dtype=output.dtype, device=output.device).view(output.numel(), *output.shape)
+    if not output.requires_grad or not output.numel():
+        return tuple(cresset.zeros(output.shape + input.shape, dtype=input.dtype, device=input.device) for input in inputs)
+    slopes = cresset.autograd.grad(
+        (output,), inputs, (units,), retain_graph=True, create_graph=create_graph, allow_unused=True, is_grads_batched=True
     )
-    return nested(one_out, one_in, finished(blocks, False))
+    return tuple(
+        input.new_zeros(output.shape + input.shape) if slope is None else slope.reshape(output.shape + input.shape)
+        for slope, input in zip(slopes, inputs, strict=True)
+    )
+
+
+def jacobian_by_columns(func, inputs):
+    """The Jacobian by forward mode, inside vmap over the elements of the inputs."""
+    one_in, inputs = as_tuple(inputs, "inputs", "jacobian")
+    kinds = []
+
+    def outputs_of(*point):
+        one_out, outputs = as_tuple(func(*point), RESULT, "jacobian")
+        kinds.append(one_out)
+        return tuple(outputs)
+
+    point = tuple(input.detach() for input in inputs)
+    blocks = cresset.func.jacfwd(outputs_of, tuple(range(len(point))))(*point)
+    return nested(kinds[0], one_in, finished(blocks, False))
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):

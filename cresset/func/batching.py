@@ -169,7 +169,9 @@ class Call:
         if value is None:
             return None
         if isinstance(value, Unbatched):
-            return self.result(value.value) if isinstance(value.value, (tuple, list)) else sample_of(value.value, None, self.frame.number)
+            if isinstance(value.value, (tuple, list)):
+                return tuple(self.result(Unbatched(part)) for part in value.value)
+            return None if value.value is None else sample_of(value.value, None, self.frame.number)
         return sample_of(value, 0, self.frame.number)
 
 
@@ -177,7 +179,8 @@ def run(name, args):
     """An operator on arguments in its signature's order."""
     parts = signature_parts(name)
     positional = [value for value, part in zip(args, parts, strict=True) if not part.keyword_only]
-    named = {part.name: value for value, part in zip(args, parts, strict=True) if part.keyword_only}
+    # That a fresh tensor wants a gradient is said of the tensor of the level, by the core.
+    named = {part.name: value for value, part in zip(args, parts, strict=True) if part.keyword_only and part.name != "requires_grad"}
     return _operators[name.partition(".")[0]](*positional, **named)
 
 

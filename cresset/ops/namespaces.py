@@ -176,7 +176,8 @@ class OpNamespace:
                 packet = _ours(name)
             if packet is not None:
                 return packet
-        raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
+        hint = "; module 'cresset' has no operator of that name" if self.name == "aten" else ""
+        raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'{hint}")
 
     def __dir__(self):
         return sorted(self._packets)

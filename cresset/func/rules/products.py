@@ -127,3 +127,15 @@ def weight_gradient(call):
     result = call.run(_in_channels(call.full(0)), _in_channels(call.full(1)), (out * call.size, *others), *rest, groups * call.size)
     return result.unflatten(0, (call.size, -1))
 
+
+
+@rule("_attention", "_attention_backward")
+def attention(call):
+    """Leading dimensions are free; a mask broadcasts."""
+    mask = call.place("attn_mask")
+    args = list(call.args)
+    for i in range(mask):
+        args[i] = call.full(i)
+    if args[mask] is not None:
+        args[mask] = call.padded(mask, call.rank(call.place("query")))
+    return call.run(*args)
