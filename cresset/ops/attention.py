@@ -12,7 +12,7 @@ from .registry import operator
 
 _attention = operator(
     "_attention",
-    """softmax(query key^T scale + mask) value and the logarithm of each row's sum, without holding the matrix of weights.
+    """softmax(query key^T scale + mask) value, and what backward needs of each row, without holding the matrix of weights.
 
     Args:
         attn_mask: None, True where a key may be seen, or numbers that are added; broadcasts to (..., queries, keys).
@@ -44,10 +44,10 @@ def attention_weights(query, key, attn_mask, is_causal, scale):
 
 
 @_attention.derivative
-def _(grad, query, key, value, output, logsumexp, attn_mask, is_causal, scale, enable_gqa):
+def _(grad, query, key, value, output, rows, attn_mask, is_causal, scale, enable_gqa):
     if not cresset.is_grad_enabled():
         gradients = cresset._attention_backward(
-            grad, query, key, value, output, logsumexp, attn_mask, is_causal, scale, enable_gqa
+            grad, query, key, value, output, rows, attn_mask, is_causal, scale, enable_gqa
         )
         yield lambda: gradients[0]
         yield lambda: gradients[1]

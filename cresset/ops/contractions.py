@@ -523,6 +523,10 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
     input = input.expand(vec1.size(0), vec2.size(0))
     column, row = vec1.unsqueeze(1), vec2.unsqueeze(0)
     dtype = cresset.promote_types(cresset.promote_types(vec1.dtype, vec2.dtype), input.dtype)
+    if dtype in (cresset.float16, cresset.bfloat16):  # the numbers, each product and the sum are rounded
+        beta, alpha = (cresset.tensor(number, dtype=dtype).item() for number in (beta, alpha))
+        product = column.to(dtype) * alpha * row
+        return product if beta == 0 else input.to(dtype) * beta + product
     if dtype.is_floating_point or dtype.is_complex:
         return cresset.addmm(input.to(dtype), column.to(dtype), row.to(dtype), beta=beta, alpha=alpha)
     for name, factor in (("beta", beta), ("alpha", alpha)):
@@ -556,6 +560,11 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
             "addbmm: Input dtypes must be the same, got: "
             f"input {input.dtype}, batch1: {batch1.dtype}, batch2: {batch2.dtype}"
         )
+    if input.dtype in (cresset.float16, cresset.bfloat16):  # rounded after each product
+        result = input.expand(n, m)
+        for number in range(count):
+            result = cresset.addmm(result, batch1[number], batch2[number], beta=1 if number else beta, alpha=alpha)
+        return result if count else result * beta
     # One product in which the batch is part of the summed dimension.
     left, right = batch1.transpose(0, 1).reshape(n, count * k), batch2.reshape(count * k, m)
     return cresset.addmm(input.expand(n, m), left, right, beta=beta, alpha=alpha)

@@ -192,3 +192,13 @@ def _(grad, input, weight):
     yield lambda: grad @ _conjugate(weight)
     yield lambda: rows(grad).mT @ _conjugate(rows(input))
     yield lambda: rows(grad).sum(0)
+
+
+operator(
+    "_int_mm",
+    """The product of two matrices of int8, summed exactly in int32.
+
+    >>> cresset._int_mm(cresset.full((1, 3), 100, dtype=cresset.int8), cresset.full((3, 1), -100, dtype=cresset.int8))
+    tensor([[-30000]], dtype=torch.int32)
+    """,
+)

@@ -118,14 +118,15 @@ void share(int64_t items, double work, typename AttentionKernels<C>::Run run, co
   parallel_for(items, std::max<int64_t>(1, static_cast<int64_t>(kGrainWork / (work + 1))), [&](int64_t begin, int64_t end) { run(p, begin, end); });
 }
 
-// (query, key, value, attn_mask, is_causal, scale, enable_gqa) -> (output, logsumexp)
+// (query, key, value, attn_mask, is_causal, scale, enable_gqa) -> (output, rows)
 void infer_attention(Call& c) {
   const Tensor q = c.tensor(0), k = c.tensor(1), v = c.tensor(2);
   const Shapes s = shapes_of(q, k, v, c.boolean(6));
   if (c.has(3)) check_mask(c.tensor(3), q, s);
   Dims sizes = s.batch;
   sizes.push_back(s.queries);
-  const Dims totals = sizes;
+  Dims rows = sizes;
+  rows.push_back(2);
   sizes.push_back(s.value_width);
   TensorInfo info{sizes, {}, q.dtype(), q.device()};
   // As PyTorch lays it out where it has a kernel: in the order of the query's dimensions, so that heads that lie side by side come out so.
@@ -133,7 +134,7 @@ void infer_attention(Call& c) {
     info.strides = dense_strides_like(q.sizes(), q.strides());
   if (!info.strides.empty() && info.strides.back() != 1) info.strides = {};
   c.promise(std::move(info));
-  c.promise(totals, computed_in(q.dtype()), q.device());
+  c.promise(rows, computed_in(q.dtype()), q.device());
 }
 template <class C>
 void run_forward(Call& c) {
@@ -145,13 +146,13 @@ void run_forward(Call& c) {
   const Heads mask(c.has(3) ? expanded_mask(c.tensor(3), s) : out, s.batch);
   p.query = query.rows, p.key = key.rows, p.value = value.rows, p.output = output.rows;
   if (c.has(3)) p.mask = mask.rows;
-  p.logsumexp = c.out(1).data<C>();
+  p.rows = c.out(1).data<C>();
   const double work = static_cast<double>(std::min(p.queries, p.kQueries)) * static_cast<double>(p.keys) * static_cast<double>(p.width + p.value_width);
   share<C>(p.heads * p.query_blocks(), work, the_kernels<C>().forward, p);
 }
 void run_attention(Call& c) { computed_in(c.tensor(0).dtype()) == Dtype::f64 ? run_forward<double>(c) : run_forward<float>(c); }
 
-// (grad, query, key, value, output, logsumexp, attn_mask, is_causal, scale, enable_gqa) -> gradients of query, key and value, not yet
+// (grad, query, key, value, output, rows, attn_mask, is_causal, scale, enable_gqa) -> gradients of query, key and value, not yet
 // summed over what was broadcast.
 void infer_attention_backward(Call& c) {
   const Tensor q = c.tensor(1), k = c.tensor(2), v = c.tensor(3);
@@ -181,8 +182,8 @@ void run_backward(Call& c) {
   p.grad = grad.rows, p.query = query.rows, p.key = key.rows, p.value = value.rows, p.output = output.rows;
   if (c.has(6)) p.mask = mask.rows;
   p.query_grad = query_grad.rows, p.key_grad = key_grad.rows, p.value_grad = value_grad.rows;
-  const Tensor totals = contiguous(c.tensor(5)), dots = empty(totals.sizes(), totals.dtype());
-  p.logsumexp = totals.data<C>(), p.row_dots = dots.data<C>();
+  const Tensor kept = contiguous(c.tensor(5)), dots = empty({{p.heads * p.queries}}, kept.dtype());
+  p.rows = kept.data<C>(), p.row_dots = dots.data<C>();
   const auto& kernels = the_kernels<C>();
   const double rows = static_cast<double>(p.queries), columns = static_cast<double>(p.keys), widths = static_cast<double>(p.width + p.value_width);
   share<C>(p.heads, rows * static_cast<double>(p.value_width), kernels.dots, p);
@@ -198,10 +199,10 @@ void run_attention_backward(Call& c) { computed_in(c.tensor(1).dtype()) == Dtype
 }  // namespace
 
 void register_attention(Registry& r) {
-  r.add("_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale, bool enable_gqa=False) -> (Tensor output, Tensor logsumexp)",
+  r.add("_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale, bool enable_gqa=False) -> (Tensor output, Tensor rows)",
         infer_attention, run_attention, kFunctionOnly | kFirstResultOnly, "ScaledDotProductFlashAttentionForCpuBackward0");
   r.add(
-      "_attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor output, Tensor logsumexp, Tensor? attn_mask, bool is_causal, float scale, bool "
+      "_attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor output, Tensor rows, Tensor? attn_mask, bool is_causal, float scale, bool "
       "enable_gqa=False) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
       infer_attention_backward, run_attention_backward, kFunctionOnly | kNotDifferentiable);
 }

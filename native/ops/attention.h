@@ -3,8 +3,9 @@
 // Note [How attention is computed]
 // For a block of queries the keys come by in blocks. Each row of scores keeps its greatest score m so far, the sum l of
 // exp(score - m) and the sum o of exp(score - m) value; when m grows, l and o are scaled down. At the end the output is
-// o / l, and m + log(l) is kept for backward, which can compute any block of weights again from it:
-//   p = exp(score - logsumexp),  dv = p^T do,  ds = p (do v^T - rowsum(do o)) scale,  dq = ds k,  dk = ds^T q.
+// o / l. m and 1 / l are kept for backward, which computes any block of weights again from them (their logarithm alone would lose digits
+// where scores are large):
+//   p = exp(score - m) / l,  dv = p^T do,  ds = p (do v^T - rowsum(do o)) scale,  dq = ds k,  dk = ds^T q.
 // The blocks follow one another in a fixed order, so the result does not depend on who computes which block.
 #pragma once
 #include "base/dtype.h"
@@ -28,7 +29,7 @@ struct AttentionProblem {
   C scale = 1;
   bool causal = false;
   HeadRows query, key, value, mask, output;  // key and value have heads / group heads; a mask of bools says who is seen
-  C* logsumexp = nullptr;                    // [heads][queries]
+  C* rows = nullptr;                         // [heads][queries][2]: m and 1 / l; infinity and 0 for who sees nobody
   // Backward.
   HeadRows grad, query_grad, key_grad, value_grad;
   C* row_dots = nullptr;  // [heads][queries]: the products of the output's rows with their gradients

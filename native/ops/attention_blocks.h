@@ -257,7 +257,8 @@ struct AttentionBlocks : Kernels<C> {
       for (int64_t i = 0; i < rows; ++i) {
         const C sum = states[i].sum, factor = sum == 0 ? C(0) : C(1) / sum;  // who sees nobody gets zeros
         for (int64_t j = 0; j < out_width; ++j) sums[i * out_width + j] *= factor;
-        p.logsumexp[head * p.queries + first + i] = sum == 0 ? -kInfinity : states[i].top + std::log(sum);
+        C* kept = p.rows + (head * p.queries + first + i) * 2;
+        kept[0] = sum == 0 ? kInfinity : states[i].top, kept[1] = factor;
       }
       store(p.output, head, first, rows, p.value_width, sums, out_width);
     }
@@ -296,13 +297,13 @@ struct AttentionBlocks : Kernels<C> {
     for (int64_t i = 0; i < rows; ++i) {
       C *weight = b.weights + i * kKeys, *slope = b.slopes + i * kKeys;
       const int64_t n = std::max<int64_t>(0, p.causal ? std::min(count, first + i + 1 - k0) : count), at_row = head * p.queries + first + i;
-      const C total = p.logsumexp[at_row], level = total == -kInfinity ? kInfinity : total, dot = p.row_dots[at_row];
+      const C level = p.rows[at_row * 2], factor = p.rows[at_row * 2 + 1], dot = p.row_dots[at_row];
       if (p.mask.data) load_mask(p, head, first + i, k0, n, b.added);
       int64_t j = 0;
       for (; j < n; j += kLanes) {
         Vector x = at(static_cast<const C*>(weight + j)) * p.scale;
         if (p.mask.data) x += at(static_cast<const C*>(b.added + j));
-        Vector y = VectorFunctions<C>::exp(x - level);
+        Vector y = VectorFunctions<C>::exp(x - level) * factor;
         Vector z = y * (at(static_cast<const C*>(slope + j)) - dot);
         if (n - j < kLanes) {
           const auto inside = counting() < static_cast<C>(n - j);

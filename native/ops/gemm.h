@@ -71,6 +71,17 @@ struct LibraryProduct {
   int64_t c_row;
 };
 extern void (*library_product)(const LibraryProduct& product);
+// The same for int8 times int8 to int32, exactly, with as many threads as the library likes; c is contiguous.
+struct LibraryIntegerProduct {
+  bool transpose_a, transpose_b;
+  int64_t m, n, k;
+  const int8_t* a;
+  int64_t a_row;
+  const int8_t* b;
+  int64_t b_row;
+  int32_t* c;
+};
+extern void (*library_integer_product)(const LibraryIntegerProduct& product);
 bool multiply_by_library(const Product<float>& product);  // false: not worth it, or not in a layout the library takes
 
 // For who shares the work out himself: the product by tiles on the calling thread, and a factor a packed once for many

@@ -8,14 +8,15 @@ namespace cresset {
 
 // k in blocks so long that a panel of b stays in the first-level cache beside one of a; m in blocks whose panels stay in the second.
 inline constexpr int64_t kBlockK = 192, kBlockM = 384, kBlockN = 3072;
-inline constexpr int64_t kFewLines = 4;
+inline constexpr int64_t kFewLines = 4;      // so few are never worth packing the other side
+inline constexpr int64_t kSeveralLines = 16;  // nor so many, if the lines are long
 inline constexpr int64_t kMostRows = 8;  // of a tile, in any instruction set
 
 // Serial products. No dimension is zero.
 template <class T>
 struct ProductKernels {
   void (*tiles)(const Product<T>&);      // any
-  void (*few_lines)(const Product<T>&);  // a or b has at most kFewLines lines; the lines of both are contiguous
+  void (*few_lines)(const Product<T>&);  // a or b has at most kSeveralLines lines; the lines of both are contiguous
   void (*one_line)(const Product<T>&);   // a or b has one line, the other's lie side by side; if it is b's, c is contiguous
   void (*pack_rows)(const Factor<T>& a, int64_t m, int64_t k, T* to);
 };

@@ -29,6 +29,8 @@ bool multiply_by_library(const Product<float>& p) {
   LibraryProduct whole{};
   whole.transpose_a = p.a.k_step != 1;
   whole.transpose_b = p.b.line_step != 1;
+  // Where it transposes b it is behind our tiles: by a quarter if it transposes a as well, by a tenth if there is little to sum or few rows.
+  if (whole.transpose_b && (whole.transpose_a || p.k <= 256 || p.m <= 64)) return false;
   whole.a_row = std::max(p.a.k_step, p.a.line_step);
   whole.b_row = std::max(p.b.k_step, p.b.line_step);
   whole.k = p.k;

@@ -288,15 +288,38 @@ struct Kernels {
       for (int i = 0; i < R; ++i) f.put(i, j, out[i]);
     }
   }
+  // More lines than one block of sums has: a few lines of y at a time, which stay in the cache for all lines of x.
+  template <int R, int L>
+  static void few_block(const Few& f, int64_t i, int64_t j) {
+    T out[R * L];
+    dots<R, L>(f.k, f.x.data + i * f.x.line_step, f.x.line_step, f.y.data + j * f.y.line_step, f.y.line_step, out);
+    for (int a = 0; a < R; ++a)
+      for (int b = 0; b < L; ++b) f.put(i + a, j + b, out[a * L + b]);
+  }
+  template <int L, int... R>
+  static void few_blocks(const Few& f, int64_t j, std::integer_sequence<int, R...>) {
+    using Block = void (*)(const Few&, int64_t, int64_t);
+    static constexpr Block table[] = {few_block<R + 1, L>...};
+    for (int64_t i = 0; i < f.lines_x; i += 8) table[std::min<int64_t>(8, f.lines_x - i) - 1](f, i, j);
+  }
+  static void several(const Few& f) {
+    constexpr int L = kBytes == 64 ? 3 : 1;
+    constexpr auto all_rows = std::make_integer_sequence<int, 8>();
+    int64_t j = 0;
+    for (; j + L <= f.lines_y; j += L) few_blocks<L>(f, j, all_rows);
+    for (; j < f.lines_y; ++j) few_blocks<1>(f, j, all_rows);
+  }
+
   static void few_lines(const Product<T>& p) {
     Few f{p.n, p.m, p.k, p.b, p.a, p.c, 1, p.c_row, p.start, 1, p.start_row, p.alpha, p.beta};
-    if (p.m <= kFewLines) f = {p.m, p.n, p.k, p.a, p.b, p.c, p.c_row, 1, p.start, p.start_row, 1, p.alpha, p.beta};
+    if (p.m <= p.n) f = {p.m, p.n, p.k, p.a, p.b, p.c, p.c_row, 1, p.start, p.start_row, 1, p.alpha, p.beta};
     if (f.lines_x == 1 && f.lines_y == 1) return f.put(0, 0, dot(f.k, f.x.data, f.y.data));
     switch (f.lines_x) {
       case 1: return few<1>(f);
       case 2: return few<2>(f);
       case 3: return few<3>(f);
-      default: return few<4>(f);
+      case 4: return few<4>(f);
+      default: return several(f);
     }
   }
 

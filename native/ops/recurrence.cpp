@@ -119,12 +119,12 @@ Tensor packed(const Tensor& weight, bool columns, const Tensor& further = {}) {
   return panels;
 }
 
-// Sequences by groups of as many as a tile has rows, each with the work of all steps.
+// Sequences by groups of as many as a tile has rows, or half as many where there are few; each with the work of all steps.
 template <class C>
 void share(const Layer& l, void (*run)(const RecurrenceProblem<C>&, int64_t, int64_t), const RecurrenceProblem<C>& p) {
-  constexpr int64_t kGroup = 8, kGrainWork = 1 << 20;
-  const int64_t groups = (l.batch + kGroup - 1) / kGroup, work = l.steps * l.gates * l.width * kGroup;
-  parallel_for(groups, std::max<int64_t>(1, kGrainWork / std::max<int64_t>(work, 1)), [&](int64_t begin, int64_t end) { run(p, begin * kGroup, std::min(end * kGroup, l.batch)); });
+  constexpr int64_t kGrainWork = 1 << 20;
+  const int64_t group = l.batch >= 8 * thread_count() ? 8 : 4, groups = (l.batch + group - 1) / group, work = l.steps * l.gates * l.width * group;
+  parallel_for(groups, std::max<int64_t>(1, kGrainWork / std::max<int64_t>(work, 1)), [&](int64_t begin, int64_t end) { run(p, begin * group, std::min(end * group, l.batch)); });
 }
 
 template <class C>

@@ -68,6 +68,7 @@ void register_operators() {
   register_joining(r);
   register_rearranging(r);
   register_matmul(r);
+  register_integer_products(r);
   register_attention(r);
   register_recurrence(r);
   register_convolution(r);

@@ -116,3 +116,22 @@ def test_addmm_and_linear_have_derivatives_of_every_order():
     assert gradcheck(lambda c, x, y: cresset.addmm(c, x, y, beta=0.5, alpha=2), (bias, a, b))
     x, w = (cresset.randn(*s, dtype=cresset.float64, requires_grad=True) for s in [(2, 5, 3), (4, 3)])
     assert gradgradcheck(cresset.nn.functional.linear, (x, w, bias))
+
+
+def test_products_of_int8_are_summed_in_int32():
+    a = cresset.full((2, 300), 127, dtype=cresset.int8)
+    b = cresset.full((300, 3), -128, dtype=cresset.int8)
+    assert cresset._int_mm(a, b).tolist() == [[-127 * 128 * 300] * 3] * 2
+    with pytest.raises(RuntimeError, match="int8"):
+        cresset._int_mm(a.int(), b)
+    with pytest.raises(RuntimeError, match="needs to match"):
+        cresset._int_mm(a, a)
+
+
+@pytest.mark.parametrize("rows", [5, 8, 11, 16])
+def test_a_few_long_rows_are_products_with_each_row(rows):
+    cresset.manual_seed(0)
+    x, w, b = cresset.randn(rows, 400).double(), cresset.randn(70, 400).double(), cresset.randn(70).double()
+    out = cresset.nn.functional.linear(x, w, b)
+    for i in range(rows):
+        assert cresset.allclose(out[i], (x[i] * w).sum(1) + b)

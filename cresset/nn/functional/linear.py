@@ -29,10 +29,10 @@ def bilinear(input1, input2, weight, bias=None):
         raise RuntimeError(
             f"bilinear: bias size does not match weight size: got {bias.size(0)} but expected {weight.size(0)}"
         )
+    # The first input applied to every slice of the weight gives (..., out, in2); then the second. Halves are rounded in between and at the end.
+    applied = cresset.matmul(input1, weight.transpose(0, 1).flatten(1)).unflatten(-1, (weight.size(0), weight.size(2)))
     dtype = input1.dtype
     if dtype in (cresset.float16, cresset.bfloat16):
-        input1, input2, weight = input1.float(), input2.float(), weight.float()
-    # The second input applied to every slice of the weight gives (..., out, in1); then the first.
-    applied = cresset.matmul(input2, weight.flatten(0, 1).mT).unflatten(-1, weight.shape[:2])
-    result = (applied * input1.unsqueeze(-2)).sum(-1).to(dtype)
+        applied, input2 = applied.float(), input2.float()
+    result = (applied * input2.unsqueeze(-2)).sum(-1).to(dtype)
     return result if bias is None else result + bias
