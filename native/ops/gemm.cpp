@@ -41,7 +41,7 @@ Serial<T> choose(const Product<T>& p) {
   const ProductKernels<T>& kernels = the_kernels<T>();
   const int64_t few = std::min(p.m, p.n);
   if (few > kSeveralLines || p.a.pack || p.b.pack || p.row_start) return kernels.tiles;
-  if (few > kFewLines) return p.a.k_step == 1 && p.b.k_step == 1 && p.k >= 256 && std::max(p.m, p.n) >= 64 ? kernels.few_lines : kernels.tiles;
+  if (few > kFewLines) return p.a.k_step == 1 && p.b.k_step == 1 && p.k >= 512 && std::max(p.m, p.n) >= 64 ? kernels.few_lines : kernels.tiles;
   // With little k, panels are better than sums along it.
   if (p.a.k_step == 1 && p.b.k_step == 1 && (few == 1 || p.k >= 64)) return kernels.few_lines;
   if (p.m == 1 && p.b.line_step == 1) return kernels.one_line;

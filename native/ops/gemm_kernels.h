@@ -9,7 +9,7 @@ namespace cresset {
 // k in blocks so long that a panel of b stays in the first-level cache beside one of a; m in blocks whose panels stay in the second.
 inline constexpr int64_t kBlockK = 192, kBlockM = 384, kBlockN = 3072;
 inline constexpr int64_t kFewLines = 4;      // so few are never worth packing the other side
-inline constexpr int64_t kSeveralLines = 16;  // nor so many, if the lines are long
+inline constexpr int64_t kSeveralLines = 8;   // nor so many, if the lines are long
 inline constexpr int64_t kMostRows = 8;  // of a tile, in any instruction set
 
 // Serial products. No dimension is zero.

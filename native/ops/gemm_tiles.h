@@ -216,13 +216,21 @@ struct Kernels {
 
   // ---- products with few lines on one side
 
-  static T sum(const Vector& v) {
-    T s[kLanes];
-    __builtin_memcpy(s, &v, sizeof v);
-    for (int h = kLanes / 2; h > 0; h /= 2)
-      for (int i = 0; i < h; ++i) s[i] += s[i + h];
-    return s[0];
-  }
+  // The sum of a vector's numbers, by halves.
+  template <int W>
+  struct Part {
+    typedef T Row __attribute__((vector_size(W * sizeof(T))));
+    template <int... I>
+    [[gnu::always_inline]] static T sum(const Row& v, std::integer_sequence<int, I...>) {
+      const typename Part<W / 2>::Row low = __builtin_shufflevector(v, v, I...), high = __builtin_shufflevector(v, v, (I + W / 2)...);
+      return Part<W / 2>::sum(low + high);
+    }
+    [[gnu::always_inline]] static T sum(const Row& v) {
+      if constexpr (W == 2) return v[0] + v[1];
+      else return sum(v, std::make_integer_sequence<int, W / 2>());
+    }
+  };
+  [[gnu::always_inline]] static T sum(const Vector& v) { return Part<kLanes>::sum(v); }
 
   // The products of R lines of x with L lines of y, all of them contiguous along k.
   template <int R, int L>
@@ -230,11 +238,14 @@ struct Kernels {
     Vector sums[R][L] = {};
     int64_t p = 0;
     for (; p + kLanes <= k; p += kLanes) {
+      Vector row[L];
 #pragma GCC unroll 8
-      for (int j = 0; j < L; ++j) {
-        const Vector v = at(y + j * y_line + p);
+      for (int j = 0; j < L; ++j) row[j] = at(y + j * y_line + p);
 #pragma GCC unroll 8
-        for (int i = 0; i < R; ++i) sums[i][j] += at(x + i * x_line + p) * v;
+      for (int i = 0; i < R; ++i) {
+        const Vector v = at(x + i * x_line + p);
+#pragma GCC unroll 8
+        for (int j = 0; j < L; ++j) sums[i][j] += v * row[j];
       }
     }
 #pragma GCC unroll 8
