@@ -1,0 +1,7 @@
+"""`torch.testing`: comparison of tensors and containers of them, random tensors for tests, and checks of text."""
+
+from .comparison import assert_allclose, assert_close
+from .creation import make_tensor
+from .file_check import FileCheck
+
+__all__ = ["FileCheck", "assert_allclose", "assert_close", "make_tensor"]
