@@ -69,6 +69,7 @@ typename = _tensor_methods.typename
 _SUBPACKAGES = {
     "autograd", "linalg", "fft", "special", "nn", "optim", "utils", "func", "distributions", "testing", "masked", "signal", "random", "storage", "printing", "overrides",
     "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
+    "quasirandom",
 }  # fmt: skip
 
 # Functions of modules that load when they are first used.
