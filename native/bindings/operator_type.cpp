@@ -53,6 +53,16 @@ PyObject* wrap_results(Call& c, const Overload* overload) {
   return tuple.release();
 }
 
+// One field a line, as PyTorch prints them.
+PyObject* repr_result(PyObject* self) {
+  Ref names(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self)), "__match_args__"));
+  if (!names.get()) return nullptr;
+  Ref text(PyUnicode_FromFormat("%s(", Py_TYPE(self)->tp_name));
+  for (Py_ssize_t i = 0; text.get() && i < PyTuple_GET_SIZE(names.get()); ++i)
+    text = Ref(PyUnicode_FromFormat("%U%s%U=%R", text.get(), i ? ",\n" : "\n", PyTuple_GET_ITEM(names.get(), i), PyTuple_GET_ITEM(self, i)));
+  return text.get() ? PyUnicode_FromFormat("%U)", text.get()) : nullptr;
+}
+
 PyTypeObject* make_result_type(const Operator& op) {
   if (!op.signature.results_are_tuple || op.signature.results.empty() || op.signature.results[0].empty()) return nullptr;
   static std::map<std::string, PyTypeObject*> made;
@@ -63,7 +73,10 @@ PyTypeObject* make_result_type(const Operator& op) {
   fields->push_back({nullptr, nullptr});
   auto* name = new std::string("torch.return_types." + op.name());
   PyStructSequence_Desc desc{name->c_str(), nullptr, fields->data(), static_cast<int>(op.signature.results.size())};
-  return type = PyStructSequence_NewType(&desc);
+  type = PyStructSequence_NewType(&desc);
+  type->tp_repr = repr_result;
+  PyType_Modified(type);
+  return type;
 }
 
 // ---------------------------------------------------------------- __torch_function__
