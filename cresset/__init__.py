@@ -38,6 +38,7 @@ for _name in dir(_native):
 
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 
+from . import missing_names as _missing_names  # noqa: E402
 from . import ops as _ops  # noqa: E402
 from . import tensor as _tensor_methods  # noqa: E402
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402, F401
@@ -69,7 +70,7 @@ typename = _tensor_methods.typename
 _SUBPACKAGES = {
     "autograd", "linalg", "fft", "special", "nn", "optim", "utils", "func", "distributions", "testing", "masked", "signal", "random", "storage", "printing", "overrides",
     "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
-    "quasirandom",
+    "quasirandom", "version", "torch_version",
 }  # fmt: skip
 
 # Functions of modules that load when they are first used.
@@ -78,7 +79,7 @@ _LATER = {"summary": "inspection", "draw": "drawing"}
 # Functions of nn.functional that PyTorch offers as torch.<name>, too.
 _OF_NN = {
     "affine_grid_generator", "bilinear", "binary_cross_entropy_with_logits", "channel_shuffle", "constant_pad_nd", "cosine_embedding_loss", "cosine_similarity", "ctc_loss",
-    "grid_sampler", "gru_cell", "hinge_embedding_loss", "kl_div", "lstm_cell", "margin_ranking_loss", "native_channel_shuffle", "pairwise_distance", "pixel_shuffle",
+    "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "gru_cell", "hinge_embedding_loss", "kl_div", "lstm_cell", "margin_ranking_loss", "native_channel_shuffle", "pairwise_distance", "pixel_shuffle",
     "pixel_unshuffle", "poisson_nll_loss", "prelu", "rnn_relu_cell", "rnn_tanh_cell", "triplet_margin_loss",
 }  # fmt: skip
 
@@ -97,6 +98,15 @@ _OF_SUBPACKAGES = {
          "set_autocast_enabled", "set_autocast_gpu_dtype", "set_autocast_ipu_dtype", "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled"],
         "amp.autocast_mode",
     ),
+    **dict.fromkeys(
+        ["are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
+         "set_deterministic_debug_mode", "set_warn_always", "use_deterministic_algorithms"],
+        "determinism",
+    ),
+    **dict.fromkeys(
+        ["SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"], "symbolic"
+    ),
+    **dict.fromkeys(["cond", "while_loop"], "higher_order"),
 }  # fmt: skip
 
 
@@ -117,10 +127,7 @@ def __getattr__(name):
         return _importlib.import_module(".func", __name__).vmap
     if name == "_C":
         return _native
-    import difflib
-
-    near = difflib.get_close_matches(name, list(globals()), 1)
-    raise AttributeError(f"module 'cresset' has no attribute {name!r}" + (f"; did you mean {near[0]!r}?" if near else "; it is not there yet"))
+    raise _missing_names.MissingName(__name__, name)
 
 
 def __dir__():

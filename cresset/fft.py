@@ -4,6 +4,7 @@ import math
 
 import cresset
 
+from . import missing_names as _missing_names
 from .ops import autocast as _autocast
 from .ops.registry import operator
 
@@ -258,3 +259,4 @@ def ifftshift(input, dim=None):
 
 
 _autocast.apply(globals(), "fft_")
+__getattr__ = _missing_names.of(__name__)

@@ -6,6 +6,8 @@ A slice without any element gives that value itself (0 for a sum, -inf for a max
 
 import cresset
 
+from . import missing_names as _missing_names
+
 __all__ = [
     "amax",
     "amin",
@@ -286,3 +288,5 @@ def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     input = input if dtype is None else input.to(dtype)
     filled = input if mask is None else _filled(input, mask, _least(input.dtype))
     return cresset.logsumexp(filled, _dims(input, dim), keepdim).to(input.dtype)
+
+__getattr__ = _missing_names.of(__name__)

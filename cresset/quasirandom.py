@@ -12,6 +12,8 @@ import pathlib
 
 import cresset
 
+from . import missing_names as _missing_names
+
 __all__ = ["SobolEngine"]
 
 _OF_DEGREE = (1, 1, 1, 2, 2, 6, 6, 18, 16, 48, 60, 176, 144, 630, 756, 1800, 2048, 7710, 7776)
@@ -181,3 +183,5 @@ class SobolEngine:
         if self.seed is not None:
             parts.append(f"seed={self.seed}")
         return f"{self.__class__.__name__}({', '.join(parts)})"
+
+__getattr__ = _missing_names.of(__name__)

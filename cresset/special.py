@@ -2,6 +2,7 @@
 
 import cresset
 
+from . import missing_names as _missing_names
 from .ops.registry import _operators as _native_operators
 
 # Operators that PyTorch offers here only.
@@ -24,3 +25,5 @@ for _name in _HERE:
     globals()[_name] = _native_operators[_name]
 for _name, _other in _ELSEWHERE.items():
     globals()[_name] = getattr(cresset, _other)
+
+__getattr__ = _missing_names.of(__name__)

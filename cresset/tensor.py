@@ -477,6 +477,8 @@ def install(methods):
     Tensor.__torch_function__ = __torch_function__
     Tensor._disabled_torch_function = staticmethod(_disabled_torch_function)
     Tensor.__array_priority__ = 1000
+    for flag in ("is_mtia", "is_vulkan", "is_maia"):  # devices that there are none of
+        setattr(Tensor, flag, property(lambda self: False))
     Tensor.names = property(lambda self: (None,) * self.dim())
     Tensor.T, Tensor.mT, Tensor.H, Tensor.mH = property(_T), property(_mT), property(_H), property(_mH)
     operators = _native.operators()

@@ -5,6 +5,7 @@ import os
 
 from cresset import _native
 
+from .. import missing_names as _missing_names
 from . import anomaly_mode, grad_mode, graph, variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .engine import backward, grad, register_hook, register_post_accumulate_grad_hook, retain_grad, tensor_backward
@@ -63,7 +64,7 @@ def __getattr__(name):
         return importlib.import_module("." + name, __name__)
     if name in _NAMES:
         return getattr(importlib.import_module("." + _NAMES[name], __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _missing_names.MissingName(__name__, name)
 
 
 _native.Tensor.backward = tensor_backward

@@ -1,5 +1,6 @@
 """`torch.distributions`: probability distributions with draws, densities, gradients and divergences."""
 
+from .. import missing_names as _missing_names
 from . import constraints, kl, transforms  # noqa: F401
 from .bernoulli import Bernoulli
 from .beta import Beta
@@ -55,3 +56,5 @@ __all__ = [
     "RelaxedOneHotCategorical", "StudentT", "TransformedDistribution", "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "kl_divergence",
     "register_kl", "transform_to", *transforms.__all__,
 ]  # fmt: skip
+
+__getattr__ = _missing_names.of(__name__)

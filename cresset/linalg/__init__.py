@@ -1,5 +1,6 @@
 """torch.linalg: norms, products, factorizations, equations and eigenvalues of matrices and batches of them."""
 
+from .. import missing_names as _missing_names
 from ..ops import autocast as _autocast
 from .checking import LinAlgError
 from .determinants import det, slogdet
@@ -41,3 +42,4 @@ __all__ = [
 ]  # fmt: skip
 
 _autocast.apply(globals(), "linalg_")
+__getattr__ = _missing_names.of(__name__)

@@ -2,6 +2,7 @@
 
 # ruff: noqa: F401  (the names are here to be imported)
 
+from .. import missing_names as _missing_names
 from . import (
     attention,
     functional,
@@ -184,4 +185,4 @@ def __getattr__(name):
         except ModuleNotFoundError as error:
             if error.name != f"{__name__}.{name}":
                 raise
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _missing_names.MissingName(__name__, name)

@@ -5,6 +5,8 @@ import warnings
 
 import cresset
 
+from .. import missing_names as _missing_names
+
 
 def calculate_gain(nonlinearity, param=None):
     """The factor by which weights before a nonlinearity should be larger, so that the variance is kept.
@@ -230,3 +232,5 @@ uniform, normal, constant, eye, dirac = (_renamed(f) for f in (uniform_, normal_
 xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal, orthogonal, sparse = (
     _renamed(f) for f in (xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_, orthogonal_, sparse_)
 )
+
+__getattr__ = _missing_names.of(__name__)

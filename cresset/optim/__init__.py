@@ -2,6 +2,7 @@
 
 # ruff: noqa: F401  (the names are here to be imported)
 
+from .. import missing_names as _missing_names
 from . import lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adafactor import Adafactor
@@ -18,3 +19,5 @@ from .rmsprop import RMSprop
 from .rprop import Rprop
 from .sgd import SGD
 from .sparse_adam import SparseAdam
+
+__getattr__ = _missing_names.of(__name__)

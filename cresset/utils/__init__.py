@@ -2,6 +2,8 @@
 
 import importlib
 
+from .. import missing_names
+
 
 def __getattr__(name):
     try:
@@ -9,4 +11,10 @@ def __getattr__(name):
     except ModuleNotFoundError as error:
         if error.name != f"{__name__}.{name}":
             raise
-        raise AttributeError(f"module 'cresset.utils' has no attribute {name!r}") from None
+        raise missing_names.MissingName(__name__, name) from None
+
+
+def __dir__():
+    import pkgutil
+
+    return sorted({*globals(), *(part.name for part in pkgutil.iter_modules(__path__))})

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "base/parallel.h"
+#include "ops/creation.h"
 #include "ops/register.h"
 #include "tensor/allocator.h"
 
@@ -71,6 +72,7 @@ void add_runtime(PyObject* module) {
     check(n > 0, "set_num_threads expects a positive integer, got ", n);
     set_thread_count(n);
   }, "set_num_threads(int)\n\nHow many threads an operation may use.");
+  m.def("set_fill_uninitialized", set_fill_uninitialized, "Fill empty tensors, so that reading them gives the same in every run.");
   m.def("empty_host_cache", empty_host_cache, "Give cached memory back to the system.");
   m.def("host_memory_statistics", [] {
     const HostMemoryStatistics s = host_memory_statistics();

@@ -1,7 +1,9 @@
 // New tensors: empty, filled, ranges, identity, index pairs; fill_ and zero_; complex numbers from their parts.
 #include "ops/creation.h"
 
+#include <atomic>
 #include <cmath>
+#include <limits>
 
 #include "base/instruction_set.h"
 #include "base/parallel.h"
@@ -56,7 +58,20 @@ namespace {
 
 // ---------------------------------------------------------------- empty and filled
 
-void leave_empty(Call&) {}
+std::atomic<bool> fills_uninitialized{false};
+
+void fill_conspicuously(const Tensor& t) {
+  if (t.is_meta() || t.numel() == 0) return;
+  if (is_differentiable(t.dtype())) return fill(t, Scalar(std::numeric_limits<double>::quiet_NaN()));
+  if (t.dtype() == Dtype::b8) return fill(t, Scalar(true));
+  const int bits = 8 * static_cast<int>(size_of(t.dtype()));
+  const bool has_sign = t.dtype() == Dtype::i8 || t.dtype() == Dtype::i16 || t.dtype() == Dtype::i32 || t.dtype() == Dtype::i64;
+  fill(t, bits == 64 && !has_sign ? Scalar(int64_t{-1}) : Scalar(static_cast<int64_t>(~uint64_t{0} >> (64 - bits + has_sign))));
+}
+
+void leave_empty(Call& c) {
+  if (fills_uninitialized) fill_conspicuously(c.out());
+}
 void fill_zeros(Call& c) { fill(c.out(), Scalar(0)); }
 void fill_ones(Call& c) { fill(c.out(), Scalar(1)); }
 
@@ -124,10 +139,12 @@ Tensor make_strided(const char* who, DimsView sizes, DimsView strides, const New
 }
 void run_empty_strided(Call& c) {
   c.give(make_strided("empty_strided", c.integers(0), c.integers(1), new_options(c, 2, default_dtype())));
+  leave_empty(c);
 }
 void run_new_empty_strided(Call& c) {
   const Tensor t = c.tensor(0);
   c.give(make_strided("new_empty_strided", c.integers(1), c.integers(2), new_options(c, 3, t.dtype(), t.device())));
+  leave_empty(c);
 }
 
 // ---------------------------------------------------------------- fill and zero_
@@ -455,6 +472,8 @@ void run_complex(Call& c) {
 }
 
 }  // namespace
+
+void set_fill_uninitialized(bool on) { fills_uninitialized = on; }
 
 void register_creation(Registry& r) {
   constexpr uint32_t constant = kNotDifferentiable, function = kNotDifferentiable | kFunctionOnly,

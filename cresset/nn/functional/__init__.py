@@ -2,6 +2,7 @@
 
 # ruff: noqa: F401  (the names are here to be imported)
 
+from ... import missing_names as _missing_names
 from ...ops import autocast as _autocast
 from ...ops.convolving import (
     conv1d,
@@ -123,3 +124,4 @@ from .regression import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 from .resampling import interpolate, upsample, upsample_bilinear, upsample_nearest
 
 _autocast.apply(globals())
+__getattr__ = _missing_names.of(__name__)

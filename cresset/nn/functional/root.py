@@ -76,6 +76,22 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     return _grid.grid_sample(input, grid, modes[interpolation_mode], paddings[padding_mode], align_corners)
 
 
+def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
+    """`grid_sampler` of images."""
+    return _sampled(4, input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
+    """`grid_sampler` of volumes."""
+    return _sampled(5, input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def _sampled(dims, input, *rest):
+    if input.dim() != dims:
+        raise RuntimeError(f"grid_sampler_{dims - 2}d: expected a {dims}-d input, got shape {tuple(input.shape)}")
+    return grid_sampler(input, *rest)
+
+
 def affine_grid_generator(theta, size, align_corners):
     """nn.functional.affine_grid."""
     return _grid.affine_grid(theta, size, align_corners)
@@ -86,7 +102,7 @@ functions = {
     for f in (
         prelu, binary_cross_entropy_with_logits, kl_div, poisson_nll_loss,
         cosine_embedding_loss, hinge_embedding_loss, margin_ranking_loss, triplet_margin_loss, ctc_loss, constant_pad_nd,
-        grid_sampler, affine_grid_generator, bilinear, cosine_similarity, pairwise_distance, channel_shuffle,
+        grid_sampler, grid_sampler_2d, grid_sampler_3d, affine_grid_generator, bilinear, cosine_similarity, pairwise_distance, channel_shuffle,
         native_channel_shuffle, pixel_shuffle, pixel_unshuffle,
     )
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 import importlib
 
+from ... import missing_names as _missing_names
 from . import rnn
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
@@ -22,4 +23,4 @@ __all__ = [
 def __getattr__(name):
     if name in ("parametrizations", "parametrize"):  # loaded when first asked for
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _missing_names.MissingName(__name__, name)

@@ -1,0 +1,53 @@
+"""Control flow as functions: `cond` and `while_loop`, which a graph can hold; run as they are, they are plain Python."""
+
+import cresset
+
+__all__ = ["cond", "while_loop"]
+
+
+def _holds(who, condition):
+    if isinstance(condition, cresset.Tensor):
+        if condition.numel() != 1:
+            raise RuntimeError(
+                f"{who}: expected one bool or a tensor of one element, got shape {tuple(condition.shape)}"
+            )
+        return bool(condition)
+    if not isinstance(condition, (bool, int, float)):
+        raise RuntimeError(f"{who}: expected a bool or a tensor of one element, got a {type(condition).__name__}")
+    return bool(condition)
+
+
+def cond(pred, true_fn, false_fn, operands=()):
+    """true_fn(*operands) if `pred`, else false_fn(*operands).
+
+    >>> x = cresset.tensor([1.0, 2.0])
+    >>> cresset.cond(x.sum() > 2, lambda x: x * 2, lambda x: -x, (x,))
+    tensor([2., 4.])
+    """
+    for function in (true_fn, false_fn):
+        if not callable(function):
+            raise RuntimeError(f"cond: expected functions for both branches, got a {type(function).__name__}")
+    if not isinstance(operands, (tuple, list)):
+        raise RuntimeError(f"cond: expected operands as a tuple or list, got a {type(operands).__name__}")
+    return (true_fn if _holds("cond", pred) else false_fn)(*operands)
+
+
+def while_loop(cond_fn, body_fn, carried_inputs):
+    """Carry values through body_fn as long as cond_fn of them holds.
+
+    >>> cresset.while_loop(lambda i: i < 3, lambda i: (i + 1,), (cresset.tensor(0),))
+    (tensor(3),)
+    """
+    if not callable(cond_fn) or not callable(body_fn):
+        raise RuntimeError("while_loop: cond_fn and body_fn must be functions")
+    if not isinstance(carried_inputs, (tuple, list)):
+        raise RuntimeError(
+            f"while_loop: expected carried_inputs as a tuple or list, got a {type(carried_inputs).__name__}"
+        )
+    values = tuple(carried_inputs)
+    while _holds("while_loop", cond_fn(*values)):
+        values = body_fn(*values)
+        values = tuple(values) if isinstance(values, (tuple, list)) else (values,)
+        if len(values) != len(carried_inputs):
+            raise RuntimeError(f"while_loop: body_fn must return {len(carried_inputs)} values, got {len(values)}")
+    return values

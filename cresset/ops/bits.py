@@ -1,0 +1,76 @@
+"""Functions of how a number is stored: frexp, and hash_tensor."""
+
+import math
+
+import cresset
+
+from .registry import function
+from .return_types import frexp as _frexp_result
+
+
+@function(method=True, out=True)
+def frexp(input):
+    """Mantissa and exponent: input = mantissa * 2 ** exponent with 1/2 <= |mantissa| < 1.
+
+    >>> mantissa, exponent = cresset.frexp(cresset.tensor([6.0, -0.5]))
+    >>> mantissa, exponent
+    (tensor([ 0.7500, -0.5000]), tensor([3, 0], dtype=torch.int32))
+    """
+    if not input.is_floating_point():
+        raise RuntimeError(f"torch.frexp() only supports floating-point dtypes, got {input.dtype}")
+    # The exponent is read from the bits of a double; those of subnormal doubles are first made normal.
+    double = input.detach().double()
+    is_small = double.abs() < 2.0**-1022
+    bits = cresset.where(is_small, double * 2.0**54, double).view(cresset.int64)
+    exponent = (bits >> 52 & 0x7FF) - 1022 - 54 * is_small
+    exponent = cresset.where(double.isfinite() & (double != 0), exponent, 0)
+    # 2 ** -exponent may overflow, its two halves do not.
+    half = -exponent // 2
+    mantissa = input * _power_of_two(half, input) * _power_of_two(-exponent - half, input)
+    return _frexp_result(mantissa, exponent.to(cresset.int32))
+
+
+def _power_of_two(exponent, like):
+    return cresset.exp2(exponent.double()).to(like.dtype)
+
+
+@function(method=True, out=True)
+def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
+    """The exclusive or of the elements, each as 64 bits (a double, or an integer), over all dimensions or `dim`.
+
+    >>> cresset.hash_tensor(cresset.tensor([5, 3]))
+    tensor(6, dtype=torch.uint64)
+    """
+    if mode != 0:
+        raise RuntimeError(f"hash_tensor: only mode 0 (exclusive or) is there, got {mode}")
+    if input.is_complex():
+        raise NotImplementedError(f"hash_tensor: not implemented for {input.dtype}")
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    if input.numel() == 0 and not dims:
+        raise RuntimeError(
+            f"hash_tensor: a tensor of shape {tuple(input.shape)} has no elements; say which dim to reduce"
+        )
+    rank = max(input.ndim, 1)
+    for each in dims:
+        if not -rank <= each < rank:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {each})"
+            )
+    dims = sorted({each % rank for each in dims}) if dims else list(range(input.ndim))
+    if input.ndim == 0:
+        dims = []
+    for each in dims:
+        if input.shape[each] == 0:
+            raise IndexError(f"hash_tensor: dimension {each} is to be reduced, but has no elements")
+    if input.is_floating_point():
+        bits = input.detach().double().view(cresset.int64)
+    else:
+        bits = input.view(cresset.int64) if input.dtype == cresset.uint64 else input.to(cresset.int64)
+    kept = [d for d in range(input.ndim) if d not in dims]
+    bits = bits.permute(*kept, *dims).reshape([input.shape[d] for d in kept] + [math.prod(input.shape[d] for d in dims)])
+    while (count := bits.shape[-1]) > 1:  # fold the second half onto the first
+        half = count // 2
+        folded = bits[..., :half] ^ bits[..., half : 2 * half]
+        bits = cresset.cat([folded, bits[..., 2 * half :]], -1) if count % 2 else folded
+    result = bits[..., 0].contiguous().view(cresset.uint64)
+    return result.reshape([1 if d in dims else size for d, size in enumerate(input.shape)]) if keepdim else result

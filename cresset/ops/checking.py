@@ -1,0 +1,104 @@
+"""Checks that raise, as functions: `_check` and its kind, `_assert`, and all-or-any of a tensor."""
+
+import warnings
+
+import cresset
+
+from .registry import function
+
+
+@function
+def _assert(condition, message):
+    """assert condition, message."""
+    if not condition:
+        raise AssertionError(message)
+
+
+@function
+def _check_with(error_type, cond, message=None):
+    """Raise error_type(message()) unless `cond`, a bool, is true."""
+    if not isinstance(cond, bool):
+        hint = "; for a tensor of conditions there is _check_tensor_all" if isinstance(cond, cresset.Tensor) else ""
+        raise TypeError(f"_check: cond must be a bool, got a {type(cond).__name__}{hint}")
+    if cond:
+        return
+    if not issubclass(error_type, Exception) or issubclass(error_type, Warning):
+        raise AssertionError(f"_check: error_type must be an Exception and no Warning, got {error_type}")
+    if message is not None and not callable(message):
+        raise TypeError("_check: message must be a function that returns the words")
+    raise error_type("_check: expected the condition to be true" if message is None else str(message()))
+
+
+def _offer_check(name, error_type):
+    def check(cond, message=None):
+        _check_with(error_type, cond, message)
+
+    check.__name__ = check.__qualname__ = name
+    check.__doc__ = f"Raise {error_type.__name__}(message()) unless `cond` is true."
+    function(check)
+
+
+for _name, _error in {
+    "_check": RuntimeError, "_check_index": IndexError, "_check_value": ValueError, "_check_type": TypeError,
+    "_check_not_implemented": NotImplementedError,
+}.items():  # fmt: skip
+    _offer_check(_name, _error)
+
+
+@function
+def _check_is_size(i, message=None, *, max=None):
+    """Raise RuntimeError unless 0 <= i (<= max)."""
+    warnings.warn("_check_is_size is deprecated; use _check(i >= 0)", FutureWarning, stacklevel=2)
+    cresset._check(i >= 0, message)
+    if max is not None:
+        cresset._check(i <= max, message)
+
+
+@function
+def _check_tensor_all_with(error_type, cond, message=None):
+    """Raise error_type(message()) unless all elements of the boolean tensor are true."""
+    if not isinstance(cond, cresset.Tensor):
+        raise TypeError(f"_check_tensor_all: cond must be a tensor, got a {type(cond).__name__}")
+    if cond.dtype != cresset.bool:
+        raise TypeError(f"_check_tensor_all: cond must be a tensor of bool, got {cond.dtype}")
+    _check_with(error_type, bool(cond.all()), message)
+
+
+@function
+def _check_tensor_all(cond, message=None):
+    """Raise RuntimeError(message()) unless all elements of the boolean tensor are true."""
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
+@function
+def _assert_async(input, assert_msg=None):
+    """Raise RuntimeError unless the tensor's one element is true. (Devices may tell it later; the CPU does at once.)"""
+    if input.numel() != 1:
+        raise RuntimeError(f"Boolean value of Tensor with {input.numel()} values is ambiguous: _assert_async needs one")
+    if not bool(input):
+        raise RuntimeError("_assert_async: expected a nonzero element" if assert_msg is None else assert_msg)
+
+
+@function
+def _assert_scalar(input, assert_msg):
+    """Raise RuntimeError(assert_msg) unless the number is true."""
+    if not input:
+        raise RuntimeError(assert_msg)
+
+
+@function(method=True)
+def _is_all_true(input):
+    """Whether all elements of a boolean tensor are true, as a 0-d tensor."""
+    return input.all()
+
+
+@function(method=True)
+def _is_any_true(input):
+    """Whether any element of a boolean tensor is true, as a 0-d tensor."""
+    return input.any()
+
+
+@function
+def _shape_as_tensor(input):
+    """The shape as a tensor of int64."""
+    return cresset.tensor(tuple(input.shape), dtype=cresset.int64)

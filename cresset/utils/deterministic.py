@@ -1,0 +1,23 @@
+"""`torch.utils.deterministic`: whether deterministic runs fill memory that nobody initialised."""
+
+import sys
+import types
+
+from .. import determinism
+
+
+class _Settings(types.ModuleType):
+    @property
+    def fill_uninitialized_memory(self):
+        """Fill `empty` tensors with nan (floats), the largest number (integers) or True while algorithms are deterministic."""
+        return determinism._state["fill"]
+
+    @fill_uninitialized_memory.setter
+    def fill_uninitialized_memory(self, mode):
+        if not isinstance(mode, bool):
+            raise TypeError(f"fill_uninitialized_memory: expected a bool, got {mode!r}")
+        determinism._state["fill"] = mode
+        determinism._tell_native()
+
+
+sys.modules[__name__].__class__ = _Settings

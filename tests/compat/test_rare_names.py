@@ -1,0 +1,84 @@
+"""Names that few programs use: checks, determinism, symbols, bits, old methods, result types, versions."""
+
+import pytest
+
+PROGRAMS = [
+    "torch._check(True)",
+    "torch._check(False, lambda: 'words')",
+    "torch._check(1)",
+    "torch._check(torch.tensor(True))",
+    "torch._check(False, 'words')",
+    "torch._check_index(False)",
+    "torch._check_value(False)",
+    "torch._check_type(False)",
+    "torch._check_not_implemented(False)",
+    "torch._check_is_size(3, max=2)",
+    "torch._check_is_size(3)",
+    "torch._check_tensor_all(torch.tensor([True, True]))",
+    "torch._check_tensor_all(torch.tensor([True, False]))",
+    "torch._check_tensor_all(torch.tensor([1]))",
+    "torch._check_tensor_all(True)",
+    "torch._assert(False, 'words')",
+    "torch._assert_async(torch.tensor(0))",
+    "torch._assert_async(torch.tensor(1))",
+    "torch._assert_async(torch.ones(2))",
+    "torch._shape_as_tensor(torch.ones(2, 3))",
+    "torch._is_all_true(torch.tensor([True, False])), torch._is_any_true(torch.tensor([True, False]))",
+    "torch.are_deterministic_algorithms_enabled(), torch.get_deterministic_debug_mode(), torch.get_float32_matmul_precision()",
+    "torch.use_deterministic_algorithms(True, warn_only=True)\nr = (torch.get_deterministic_debug_mode(), torch.is_deterministic_algorithms_warn_only_enabled())\ntorch.use_deterministic_algorithms(False)\nr",
+    "torch.set_deterministic_debug_mode('error')\nr = (torch.are_deterministic_algorithms_enabled(), torch.empty(2), torch.empty(2, dtype=torch.int16))\ntorch.set_deterministic_debug_mode(0)\nr",
+    "torch.set_deterministic_debug_mode('loud')",
+    "torch.set_deterministic_debug_mode(1.5)",
+    "torch.set_float32_matmul_precision('low')",
+    "torch.set_float32_matmul_precision('high')\nr = torch.get_float32_matmul_precision()\ntorch.set_float32_matmul_precision('highest')\nr",
+    "torch.utils.deterministic.fill_uninitialized_memory",
+    "torch.utils.deterministic.fill_uninitialized_memory = 1",
+    "isinstance(3, torch.SymInt), torch.sym_int(2.5), torch.sym_float(2), torch.sym_max(1, 2.0), torch.sym_min(3, 2), torch.sym_not(True)",
+    "torch.sym_ite(True, 1, 2), torch.sym_sum([1, 2]), torch.sym_sum(1, 2), torch.sym_sqrt(4)",
+    "torch.cond(torch.tensor(True), lambda x: x + 1, lambda x: x - 1, (torch.ones(2),))",
+    "torch.frexp(torch.tensor([6.0, -0.5, 0.0, float('inf'), 1e-45, 3e38]))",
+    "torch.frexp(torch.tensor([6.0, 0.1], dtype=torch.float16)), torch.tensor([5e-324], dtype=torch.float64).frexp()",
+    "torch.frexp(torch.tensor([1]))",
+    "x = torch.tensor([6.0, 0.1], requires_grad=True)\ntorch.autograd.grad(torch.frexp(x).mantissa.sum(), x)",
+    "torch.hash_tensor(torch.tensor([1.0, 2.0, 3.0])), torch.hash_tensor(torch.arange(12).reshape(3, 4), 1), torch.hash_tensor(torch.arange(12).reshape(3, 4), 0, keepdim=True)",
+    "torch.hash_tensor(torch.arange(12).reshape(3, 4), (0, 1)), torch.tensor([True, True]).hash_tensor()",
+    "torch.hash_tensor(torch.empty(0))",
+    "torch.hash_tensor(torch.empty(0, 3), 0)",
+    "torch.hash_tensor(torch.ones(2), 3)",
+    "torch.hash_tensor(torch.ones(2), mode=1)",
+    "torch.ones(2, 3).resize(3, 2), torch.ones(2, 3).resize_as(torch.ones(6))",
+    "torch.ones(2, 3).resize(3, 3)",
+    "torch.tensor([1.0, 2.0]).map2_(torch.ones(2), torch.zeros(2), lambda a, b, c: a + b + c)",
+    "torch.tensor([-1.0, 2.0]).prelu(torch.tensor(0.5))",
+    "torch.ones(1).reinforce(1)",
+    "torch.tensor([2.0, 4.0]).__rdiv__(8)",
+    "x = torch.ones(1)\nx.const_data_ptr() == x.data_ptr()",
+    "torch.zeros(2).module_load(torch.ones(2)), torch.zeros(2).module_load(torch.ones(2), assign=True)",
+    "x = torch.ones(1)\nx.is_mtia, x.is_vulkan, x.is_maia, x.is_distributed(), torch.is_signed(x)",
+    "x = torch.zeros(4)\ntorch.resize_as_(x, torch.ones(2)).shape, torch.clip_(torch.tensor([3.0]), 0, 1), torch.negative_(torch.tensor([3.0]))",
+    "torch.grid_sampler_2d(torch.arange(16.0).reshape(1, 1, 4, 4), torch.zeros(1, 2, 2, 2), 0, 0, False)",
+    "torch.grid_sampler_3d(torch.arange(8.0).reshape(1, 1, 2, 2, 2), torch.zeros(1, 1, 1, 2, 3), 0, 0, True)",
+    "repr(torch.tensor([3.0, 1.0]).max(0)), repr(torch.return_types.max((1, 2))), torch.return_types.qr([1, 2]).R",
+    "torch.return_types.qr([1])",
+    "torch.version.cuda, torch.version.hip, torch.version.xpu, torch.version.debug",
+    "V = torch.torch_version.TorchVersion\nV('2.10.0') > '2.9', V('2.1.0a0') < '2.1', V('2.1') == '2.1.0', V('2.1.0+cpu') >= (2, 1), V('2.0') == 'parrot', str(V('2.0'))",
+    "issubclass(torch.OutOfMemoryError, RuntimeError), issubclass(torch.AcceleratorError, RuntimeError)",
+    "torch.get_device_module('parrot')",
+    "torch.get_device_module(3.5)",
+    "torch.types.Number, torch.types.Device",
+    "torch.float32.is_signed, isinstance(2, torch.types._Number)",
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_program(agree, program):
+    agree(program)
+
+
+def test_result_types_have_names():
+    torch = pytest.importorskip("torch")
+    import cresset
+
+    theirs = {kind.__name__ for kind in torch.return_types.all_return_types if not kind.__name__.startswith("_")}
+    assert {name for name in theirs if not name.endswith("_out")} <= set(dir(cresset.return_types))
