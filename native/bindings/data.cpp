@@ -312,7 +312,7 @@ void release_buffer(PyObject*, Py_buffer* view) { delete[] static_cast<Py_ssize_
 // storage_info(tensor) -> (address of the Storage, data pointer, bytes, shared)
 PyObject* storage_info(PyObject*, PyObject* self) {
   Storage& s = *impl_of(self)->storage;
-  return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(s.data), static_cast<long long>(s.bytes), s.shared ? Py_True : Py_False);
+  return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(s.plain()), static_cast<long long>(s.bytes), s.shared ? Py_True : Py_False);
 }
 // bytes_tensor(tensor): the whole storage as a uint8 tensor that shares it
 PyObject* storage_bytes(PyObject*, PyObject* self) {
@@ -369,7 +369,7 @@ PyObject* share_storage(PyObject*, PyObject* args) {
     Storage& s = *impl_of(self)->storage;
     const Tensor shared = share_buffer(buffer, "share_memory_");
     check(shared.storage()->bytes >= s.bytes, "share_memory_: the buffer is too small");
-    if (s.bytes) std::memcpy(shared.storage()->data, s.data, static_cast<size_t>(s.bytes));
+    if (s.bytes) std::memcpy(shared.storage()->data, s.plain(), static_cast<size_t>(s.bytes));
     s.move_to(shared.storage());
     s.shared = true;
     Py_RETURN_NONE;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "dispatch/in_layout.h"
+
 namespace cresset {
 
 thread_local Modes modes;
@@ -92,7 +94,7 @@ int64_t work_of(const Call& c) {
 }
 
 struct Survey {
-  bool requires_grad = false, tangent = false;
+  bool requires_grad = false, tangent = false, laid_out = false;
   int level = 0;
   Device device;
   bool found = false;
@@ -106,6 +108,7 @@ void look_at(const TensorImpl& t, Survey& s) {
   }
   s.requires_grad |= t.requires_grad && t.level == s.level;
   s.tangent |= t.has_tangent && t.level == s.level;
+  s.laid_out |= t.storage->layout.load(std::memory_order_relaxed) != nullptr;
   const Device d = t.storage->device;
   if (!s.found || (s.device.is_cpu() && !d.is_cpu())) {
     s.device = d;
@@ -223,6 +226,15 @@ void execute_on(Call& c, Device device) {
 
 }  // namespace
 
+static void execute_surveyed(Call& c, const Survey& s) {
+  if (s.laid_out) [[unlikely]] {
+    InLayout layout(c);
+    c.op.pointwise ? execute_pointwise(c) : execute_on(c, s.device);
+    return layout.finish();
+  }
+  c.op.pointwise ? execute_pointwise(c) : execute_on(c, s.device);
+}
+
 static void call_instead(Call& c, const Operator& other) {
   Call inner(other);
   for (size_t i = 0; i < other.signature.parameters.size(); ++i) inner.args[i] = c.args[i];
@@ -233,8 +245,7 @@ static void call_instead(Call& c, const Operator& other) {
 }
 
 void execute(Call& c) {
-  if (c.op.pointwise) return execute_pointwise(c);
-  execute_on(c, survey(c).device);
+  execute_surveyed(c, survey(c));
 }
 
 void call(Call& c) {
@@ -259,8 +270,7 @@ void call(Call& c) {
     }
   }
   if (s.level || (op.random && modes.vmap_depth)) [[unlikely]] tracer(c);
-  else if (op.pointwise) execute_pointwise(c);
-  else execute_on(c, s.device);
+  else execute_surveyed(c, s);
   if (writes) {
     for (const Tensor& t : c.outputs) ++t->storage->version;
   } else if (op.view && op.differentiable) {

@@ -47,6 +47,7 @@ Operator& Registry::add(const char* text, Infer infer, Run run, uint32_t flags, 
   op.first_result_only = flags & kFirstResultOnly;
   op.composite = flags & kComposite;
   op.random = op.signature.index_of("generator") >= 0 || op.signature.name == "native_dropout";
+  op.knows_layout = flags & kKnowsLayout;
   const auto& parameters = op.signature.parameters;
   const bool takes_input = !parameters.empty() && parameters[0].type == ArgType::tensor && parameters[0].name == "input";
   op.is_method = takes_input && !(flags & kFunctionOnly);
@@ -68,6 +69,7 @@ Operator& Registry::add_inplace_form(Operator& of) {
   op.pointwise = of.pointwise;
   op.loops = of.loops;
   op.inplace = true;
+  op.knows_layout = of.knows_layout;
   op.differentiable = of.differentiable;
   op.is_method = true;
   op.is_function = of.is_function;
@@ -86,6 +88,7 @@ Operator& Registry::add_pointwise(const PointwiseDefinition& definition, const P
     if (definition.inputs[i] != 'b') op.signature.parameters[static_cast<size_t>(i)].type = ArgType::tensor_or_scalar;
   op.pointwise = &definition;
   op.loops = &loops;
+  op.knows_layout = true;
   op.differentiable = definition.differentiable;
   op.is_method = definition.method;
   op.doc = definition.doc;

@@ -80,6 +80,7 @@ class Operator {
   bool composite = false;             // run is made of other operators, which record themselves
   bool first_result_only = false;     // of several results only the first has a gradient (the others are statistics)
   uint8_t autocast = 0;               // see dispatch/autocast.h
+  bool knows_layout = false;          // works on private images as they lie: Note [Private layout]
   bool shares_results = false;        // several results may be views of one another (split)
   std::string node_name;              // AddBackward0
   std::string doc;
@@ -92,7 +93,7 @@ class Operator {
 
 // Options for Registry::add, as words.
 enum OperatorFlag : uint32_t {
-  kView = 1, kInplace = 2, kNotDifferentiable = 4, kFunctionOnly = 8, kMethodOnly = 16, kMutates = 32, kSharesResults = 64, kComposite = 128, kFirstResultOnly = 256,
+  kView = 1, kInplace = 2, kNotDifferentiable = 4, kFunctionOnly = 8, kMethodOnly = 16, kMutates = 32, kSharesResults = 64, kComposite = 128, kFirstResultOnly = 256, kKnowsLayout = 512,
 };
 
 class Registry {

@@ -7,6 +7,7 @@
 
 #include "base/parallel.h"
 #include "dispatch/call.h"
+#include "dispatch/in_layout.h"
 #include "tensor/blocks.h"
 
 namespace cresset {
@@ -359,7 +360,7 @@ void execute_pointwise(Call& c) {
   if (target.get() != out.get()) copy_into(out, target);
 }
 
-Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved, const ScalarAttribute* attributes) {
+static Tensor backward_loop(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved, const ScalarAttribute* attributes) {
   const char* who = op.node_name.c_str();
   Dims sizes = grad.sizes();
   // 0-d operands follow the others, as in the forward pass.
@@ -398,6 +399,18 @@ Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std
   LoopContext context{loop, attributes};
   LongWork work(out.numel());
   run_blocks(sizes, operands, count, run_loop, &context, true);
+  return out;
+}
+
+Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved, const ScalarAttribute* attributes) {
+  bool laid_out = grad.storage()->layout.load(std::memory_order_relaxed);
+  for (const Tensor& t : saved) laid_out |= t.storage()->layout.load(std::memory_order_relaxed) != nullptr;
+  if (!laid_out) return backward_loop(op, which, grad, saved, attributes);
+  Tensor operands[kMaxOperands] = {grad};
+  std::copy(saved.begin(), saved.end(), operands + 1);
+  if (!lay_out({operands, saved.size() + 1}, true)) return backward_loop(op, which, grad, saved, attributes);
+  Tensor out = backward_loop(op, which, operands[0], {operands + 1, saved.size()}, attributes);
+  hide_layout(out);
   return out;
 }
 

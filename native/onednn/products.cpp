@@ -7,6 +7,9 @@
 #include "ops/gemm.h"
 
 namespace cresset {
+
+void install_onednn_convolution();  // convolution.cpp
+
 namespace {
 
 void product(const LibraryProduct& p) {
@@ -31,6 +34,7 @@ void install_onednn() {
   library_product = product;
   // Without these instructions the library sums pairs in 16 bits, where they may saturate.
   if (__builtin_cpu_supports("avx512vnni")) library_integer_product = integer_product;
+  install_onednn_convolution();
 }
 
 }  // namespace cresset

@@ -1,4 +1,5 @@
-// Convolution, forward and backward, as products of matrices with patches of the images (patches.h).
+// Convolution, forward and backward: by a library for most floats (convolution_library.h), and for everything else as products of matrices with
+// patches of the images (patches.h).
 //
 // Note [Three convolutions]
 // y = forward(x, w), dx = input_gradient(dy, w) and dw = weight_gradient(dy, x) are linear in each argument, and each one's
@@ -10,8 +11,10 @@
 
 #include "base/parallel.h"
 #include "dispatch/call.h"
+#include "ops/convolution_library.h"
 #include "ops/patches.h"
 #include "ops/register.h"
+#include "tensor/private_layout.h"
 
 namespace cresset {
 namespace {
@@ -408,7 +411,7 @@ void weight_gradient(const Geometry& g, const Tensor& dy, const Tensor& x, const
 
 // ---------------------------------------------------------------- dtypes
 
-enum class Which { forward, input_gradient, weight_gradient };
+using Which = ConvolutionKind;
 
 template <class T>
 void run_real(Which which, const Geometry& g, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out) {
@@ -474,12 +477,54 @@ void run_any(Which which, const Geometry& g, const Tensor& a, const Tensor& b, c
 // Weights and biases are read as contiguous; images lie as they like.
 Tensor plain(const Tensor& t) { return t.defined() ? contiguous(t) : t; }
 
+bool is_channels_last(const Tensor& t) {
+  return !t.is_contiguous() && (t.dim() == 4 || t.dim() == 5) && is_contiguous(t, t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d);
+}
+
+bool run_by_library(Which which, const Geometry& g, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out, bool may_hide) {
+  LibraryConvolution sizes{which, g.images, g.in_channels, g.out_channels, g.groups, bias.defined() && which == Which::forward, {}, {}, {}, {}, {}, {}, {}};
+  for (int d = 0; d < 3; ++d) {
+    sizes.in[d] = g.in[d], sizes.out[d] = g.out[d], sizes.kernel[d] = g.kernel[d], sizes.stride[d] = g.stride[d], sizes.dilation[d] = g.dilation[d];
+    sizes.before[d] = sizes.after[d] = g.padding[d];
+  }
+  if (out.dtype() == Dtype::f32) return convolve_by_library(sizes, a, b, bias, out, may_hide);
+  if ((out.dtype() != Dtype::f16 && out.dtype() != Dtype::bf16) || !library_does(sizes)) return false;
+  // Halves: computed in float and rounded once.
+  const bool hides = may_hide && which != Which::weight_gradient;
+  TensorInfo info{out.sizes(), {}, Dtype::f32, out.device()};
+  if (hides || !out.is_contiguous()) info.strides = channels_last_strides(out.sizes());
+  const Tensor wide = empty(info);
+  if (!convolve_by_library(sizes, convert(a, Dtype::f32), convert(b, Dtype::f32), bias.defined() ? convert(bias, Dtype::f32) : bias, wide, false)) return false;
+  if (hides) {
+    out->strides = info.strides;
+    out->update_numel_and_contiguity();
+  }
+  copy_into(out, wide);
+  if (hides) keep_private(out);
+  return true;
+}
+
+void run(const Call& c, Which which, const Geometry& g, const Tensor& a, const Tensor& b, const Tensor& bias) {
+  const Tensor& out = c.out();
+  if (out.numel() > 0 && run_by_library(which, g, a, b, bias, out, !c.given_out)) return;
+  if (out.is_contiguous()) return run_any(which, g, a, b, bias, out);
+  const Tensor result = empty(out.sizes(), out.dtype());
+  run_any(which, g, a, b, bias, result);
+  copy_into(out, result);
+}
+
 // ---------------------------------------------------------------- shape rules and errors
 
 Dims for_each_dimension(DimsView values, int64_t rank, const char* name) {
   check(static_cast<int64_t>(values.size()) == rank || values.size() == 1, "convolution: expected ", name, " to be a single integer value or a list of ", rank,
         " values to match the convolution dimensions, but got ", name, "=", list(values));
   return values.size() == 1 ? Dims(rank, values[0]) : Dims(values);
+}
+
+void promise_images(Call& c, DimsView sizes, const Tensor& like, bool channels_last) {
+  TensorInfo info{Dims(sizes), {}, like.dtype(), like.device()};
+  if (channels_last) info.strides = channels_last_strides(sizes);
+  c.promise(std::move(info));
 }
 
 struct Arguments {
@@ -549,7 +594,7 @@ void infer_convolution(Call& c) {
       check(padded[d] >= reach[d] && weight.size(2 + d) > 0, "convolution: Calculated padded input size per channel: ", times(padded), ". Kernel size: ", times(reach),
             ". Kernel size can't be greater than actual input size");
   }
-  c.promise(sizes, input.dtype(), input.device());
+  promise_images(c, sizes, input, is_channels_last(input) || is_channels_last(weight));
 }
 
 void run_convolution(Call& c) {
@@ -557,10 +602,10 @@ void run_convolution(Call& c) {
   const Arguments a = read(c);
   if (a.transposed) {
     const Geometry g = geometry(c.out().sizes(), weight.sizes(), input.sizes(), a.stride, a.padding, a.dilation, a.groups);
-    return run_any(Which::input_gradient, g, input, weight, bias, c.out());
+    return run(c, Which::input_gradient, g, input, weight, bias);
   }
   const Geometry g = geometry(input.sizes(), weight.sizes(), c.out().sizes(), a.stride, a.padding, a.dilation, a.groups);
-  run_any(Which::forward, g, input, weight, bias, c.out());
+  run(c, Which::forward, g, input, weight, bias);
 }
 
 // The sizes of the result are given; they are not checked beyond what keeps memory safe.
@@ -578,12 +623,12 @@ void infer_input_gradient(Call& c) {
   const Tensor grad = c.tensor(0), weight = c.tensor(1);
   check_sizes("_convolution_input_gradient", c.integers(2), weight.sizes(), grad.sizes(), c);
   check_dtypes(grad, weight, {});
-  c.promise(c.integers(2), grad.dtype(), grad.device());
+  promise_images(c, c.integers(2), grad, is_channels_last(grad));
 }
 void run_input_gradient(Call& c) {
   const Tensor grad = c.tensor(0), weight = plain(c.tensor(1));
   const Geometry g = geometry(c.integers(2), weight.sizes(), grad.sizes(), c.integers(3), c.integers(4), c.integers(5), c.integer(6));
-  run_any(Which::input_gradient, g, grad, weight, {}, c.out());
+  run(c, Which::input_gradient, g, grad, weight, {});
 }
 
 void infer_weight_gradient(Call& c) {
@@ -595,18 +640,18 @@ void infer_weight_gradient(Call& c) {
 void run_weight_gradient(Call& c) {
   const Tensor grad = c.tensor(0), input = c.tensor(1);
   const Geometry g = geometry(input.sizes(), c.integers(2), grad.sizes(), c.integers(3), c.integers(4), c.integers(5), c.integer(6));
-  run_any(Which::weight_gradient, g, grad, input, {}, c.out());
+  run(c, Which::weight_gradient, g, grad, input, {});
 }
 
 }  // namespace
 
 void register_convolution(Registry& r) {
   r.add("convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor",
-        infer_convolution, run_convolution, kFunctionOnly);
+        infer_convolution, run_convolution, kFunctionOnly | kKnowsLayout);
   r.add("_convolution_input_gradient(Tensor grad_output, Tensor weight, int[] input_size, int[] stride, int[] padding, int[] dilation, int groups) -> Tensor",
-        infer_input_gradient, run_input_gradient, 0, "ConvolutionBackwardBackward0");
+        infer_input_gradient, run_input_gradient, kKnowsLayout, "ConvolutionBackwardBackward0");
   r.add("_convolution_weight_gradient(Tensor grad_output, Tensor input, int[] weight_size, int[] stride, int[] padding, int[] dilation, int groups) -> Tensor",
-        infer_weight_gradient, run_weight_gradient, 0, "ConvolutionBackwardBackward0");
+        infer_weight_gradient, run_weight_gradient, kKnowsLayout, "ConvolutionBackwardBackward0");
 }
 
 }  // namespace cresset

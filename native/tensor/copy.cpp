@@ -5,6 +5,7 @@
 #include "tensor/blocks.h"
 #include "tensor/convert.h"
 #include "tensor/tensor.h"
+#include "tensor/transpose.h"
 
 namespace cresset {
 namespace {
@@ -13,42 +14,14 @@ void copy_loop(char* const* p, const void* context, int64_t n) {
   std::memcpy(p[0], p[1], static_cast<size_t>(n) * *static_cast<const size_t*>(context));
 }
 
-// Four rows of four: the transpose of a 4x4 block of 32-bit elements in registers.
-using Quad = uint32_t __attribute__((vector_size(16), aligned(4)));
-
-void transpose_quads(uint32_t* to, int64_t to_row, const uint32_t* from, int64_t from_column) {
-  const auto load = [&](int64_t k) { return *reinterpret_cast<const Quad*>(from + k * from_column); };
-  const Quad a = load(0), b = load(1), c = load(2), d = load(3);
-  const Quad ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-  const Quad cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  const auto store = [&](int64_t k, Quad v) { *reinterpret_cast<Quad*>(to + k * to_row) = v; };
-  store(0, __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5));
-  store(1, __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7));
-  store(2, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));
-  store(3, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
-}
-
-// A matrix transposed on the way, in tiles of whole cache lines on both sides.
+// A matrix transposed on the way, by stripes of the result.
 template <class T>
 void transpose(T* to, int64_t to_row, const T* from, int64_t from_column, int64_t rows, int64_t columns) {
-  constexpr int64_t kTile = 64 / sizeof(T);
-  const int64_t tiles = (rows + kTile - 1) / kTile;
-  parallel_for(tiles, std::max<int64_t>(1, kParallelGrain / (kTile * std::max<int64_t>(columns, 1))), [&](int64_t first, int64_t last) {
-    for (int64_t r = first * kTile; r < std::min(rows, last * kTile); r += kTile)
-      for (int64_t c = 0; c < columns; c += kTile) {
-        const int64_t height = std::min(kTile, rows - r), width = std::min(kTile, columns - c);
-        T* out = to + r * to_row + c;
-        const T* in = from + c * from_column + r;
-        if constexpr (sizeof(T) == 4) {
-          if (height == kTile && width == kTile) {
-            for (int64_t i = 0; i < kTile; i += 4)
-              for (int64_t j = 0; j < kTile; j += 4) transpose_quads(out + i * to_row + j, to_row, in + j * from_column + i, from_column);
-            continue;
-          }
-        }
-        for (int64_t i = 0; i < height; ++i)
-          for (int64_t j = 0; j < width; ++j) out[i * to_row + j] = in[j * from_column + i];
-      }
+  constexpr int64_t kStripe = 64 / sizeof(T);
+  const int64_t stripes = (rows + kStripe - 1) / kStripe;
+  parallel_for(stripes, std::max<int64_t>(1, kParallelGrain / (kStripe * std::max<int64_t>(columns, 1))), [&](int64_t first, int64_t last) {
+    for (int64_t r = first * kStripe; r < std::min(rows, last * kStripe); r += kStripe)
+      transpose_matrix(to + r * to_row, to_row, from + r, from_column, columns, std::min(kStripe, rows - r));
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "tensor/allocator.h"
+#include "tensor/private_layout.h"
 
 namespace cresset {
 
@@ -14,6 +15,7 @@ void Storage::operator delete(void* p, size_t bytes) { free_cell(p, bytes); }
 
 Storage::~Storage() {
   if (changed_at.code && release_code) release_code(changed_at.code);
+  if (PrivateLayout* l = layout.load(std::memory_order_relaxed)) [[unlikely]] delete l;
   if (release_) {
     (*release_)();
     delete release_;
@@ -46,7 +48,7 @@ RefPtr<Storage> Storage::borrow(void* data, int64_t bytes, Device device, std::f
 
 RefPtr<Storage> Storage::alias(RefPtr<Storage> of) {
   RefPtr<Storage> s(new Storage);
-  s->data = of->data;
+  s->data = of->plain();
   s->bytes = of->bytes;
   s->device = of->device;
   s->pinned = of->pinned;
@@ -57,6 +59,7 @@ RefPtr<Storage> Storage::alias(RefPtr<Storage> of) {
 }
 
 void Storage::move_to(RefPtr<Storage> other) {
+  plain();
   if (release_) {
     (*release_)();
     delete release_;
@@ -64,7 +67,7 @@ void Storage::move_to(RefPtr<Storage> other) {
   } else if (!parent_ && data) {
     free_host(data, static_cast<size_t>(bytes));
   }
-  data = other->data;
+  data = other->plain();
   parent_ = std::move(other);
   resizable = false;
 }
@@ -76,6 +79,7 @@ void Storage::resize(int64_t wanted) {
     bytes = wanted;
     return;
   }
+  plain();
   char* bigger = wanted ? static_cast<char*>(allocate_host(static_cast<size_t>(wanted))) : nullptr;
   if (data) {
     std::memcpy(bigger, data, static_cast<size_t>(std::min(bytes, wanted)));

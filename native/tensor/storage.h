@@ -1,5 +1,6 @@
 // Storage: a piece of memory with a version that counts in-place changes. Tensors are views of it.
 #pragma once
+#include <atomic>
 #include <functional>
 
 #include "base/device.h"
@@ -13,14 +14,22 @@ struct CodePosition {
   int32_t instruction = 0;
 };
 
+struct PrivateLayout;  // see Note [Private layout] in tensor/private_layout.h
+
 class Storage : public RefCounted {
  public:
-  char* data = nullptr;
+  char* data = nullptr;  // as the bytes lie; who reads them as a tensor asks for plain()
   int64_t bytes = 0;
   uint32_t version = 0;
   Device device;
   bool pinned = false, shared = false, resizable = true, read_only = false;
   CodePosition changed_at;  // the last in-place change
+  std::atomic<PrivateLayout*> layout = nullptr;  // owned; null: the bytes lie as the tensors' strides say
+
+  char* plain() {
+    if (layout.load(std::memory_order_acquire)) [[unlikely]] make_plain();
+    return data;
+  }
 
   ~Storage() override;
   static RefPtr<Storage> allocate(int64_t bytes, Device device);
@@ -30,6 +39,8 @@ class Storage : public RefCounted {
   static RefPtr<Storage> alias(RefPtr<Storage> of);
   void resize(int64_t bytes);  // keeps the contents
   void move_to(RefPtr<Storage> other);  // from now on use the other's memory; the contents are the caller's business
+
+  [[gnu::cold]] void make_plain();
 
   static void* operator new(size_t bytes);
   static void operator delete(void* p, size_t bytes);

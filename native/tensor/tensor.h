@@ -46,7 +46,7 @@ class TensorImpl : public RefCounted {
   ~TensorImpl() override;
   int64_t dim() const { return sizes.size(); }
   void update_numel_and_contiguity();
-  char* data() const { return storage->data + offset * size_of(dtype); }
+  char* data() const { return storage->plain() + offset * size_of(dtype); }
 
   static void* operator new(size_t bytes);
   static void operator delete(void* p, size_t bytes);

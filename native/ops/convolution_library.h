@@ -1,0 +1,45 @@
+// Convolutions of float images that lie [image][point][channel], left to a library in pieces.
+//
+// Note [Pieces of a convolution]
+// A kernel of the library is made for one thread and runs on a piece of the work: some images, or some rows of one image. How the work is
+// cut depends on its sizes alone, and partial sums of a weight gradient are added in the order of the pieces, so that results do not
+// depend on the number of threads. Images that lie channel by channel are turned piece by piece, while they are in the cache.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "tensor/tensor.h"
+
+namespace cresset {
+
+enum class ConvolutionKind : int64_t { forward, input_gradient, weight_gradient };
+
+// Images have three spatial dimensions here; of fewer, the first have size 1. Numbers only: it is the key of a cache.
+struct LibraryConvolution {
+  ConvolutionKind kind;
+  int64_t images, in_channels, out_channels, groups, has_bias = 0;
+  int64_t in[3], out[3], kernel[3], stride[3], before[3], after[3], dilation[3];  // before, after: padding
+};
+
+// One convolution, ready to run on one thread. The weight is packed as the kernel likes it.
+class LibraryKernel {
+ public:
+  virtual ~LibraryKernel() = default;
+  int64_t weight_bytes = 0, scratch_bytes = 0;
+  virtual bool packs_like(const LibraryKernel& other) const = 0;
+  virtual void pack(const float* weight, char* packed) const = 0;  // from (out channels, in channels of a group, kernel...)
+  virtual void unpack(const char* packed, float* weight) const = 0;
+  // forward: input, packed weight, bias -> output. input_gradient: gradient, packed weight -> input's.
+  virtual void run(const float* from, const char* packed, const float* bias, float* to, char* scratch) const = 0;
+  // weight_gradient: gradient, input -> packed weight's.
+  virtual void run_weight(const float* grad, const float* input, char* packed, char* scratch) const = 0;
+};
+
+extern std::shared_ptr<const LibraryKernel> (*library_convolution)(const LibraryConvolution&);  // gives null for what it does not do well
+
+bool library_does(const LibraryConvolution& sizes);
+// Returns false when there is no library, or none for this. `padding` is of both sides. The result may lie either way: where `out` is
+// contiguous and `may_hide` is set, its memory becomes private.
+bool convolve_by_library(const LibraryConvolution& sizes, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out, bool may_hide);
+
+}  // namespace cresset

@@ -1,0 +1,88 @@
+#include "tensor/private_layout.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include "base/parallel.h"
+#include "tensor/allocator.h"
+#include "tensor/transpose.h"
+
+namespace cresset {
+namespace {
+
+std::mutex& layout_lock() {
+  static auto* the = new std::mutex;
+  return *the;
+}
+std::condition_variable& unpinned() {
+  static auto* the = new std::condition_variable;
+  return *the;
+}
+
+}  // namespace
+
+void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width) {
+  const int64_t size = rows * columns;
+  visit_width(width, [&]<class T>() {
+    parallel_for(count, std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(size, 1)), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) transpose_matrix(static_cast<T*>(to) + i * size, rows, static_cast<const T*>(from) + i * size, columns, rows, columns);
+    });
+  });
+}
+
+void Storage::make_plain() {
+  std::unique_lock guard(layout_lock());
+  PrivateLayout* const l = layout.load(std::memory_order_relaxed);
+  if (!l) return;  // another thread was first
+  unpinned().wait(guard, [&] { return l->pins == 0; });
+  char* const plain = static_cast<char*>(allocate_host(static_cast<size_t>(bytes)));
+  transpose_matrices(plain, data, l->images, l->points, l->channels, l->width);
+  free_host(data, static_cast<size_t>(bytes));
+  data = plain;
+  layout.store(nullptr, std::memory_order_release);
+  delete l;
+}
+
+bool is_private(const TensorImpl& t) {
+  if (!t.storage->layout.load(std::memory_order_acquire)) return false;
+  std::lock_guard guard(layout_lock());
+  const PrivateLayout* l = t.storage->layout.load(std::memory_order_relaxed);
+  return l && t.contiguous && t.offset == 0 && t.dim() >= 3 && size_of(t.dtype) == l->width && t.sizes[0] == l->images && t.sizes[1] == l->channels &&
+         t.numel == l->images * l->channels * l->points;
+}
+
+Tensor physical(const Tensor& t) {
+  if (!is_private(*t)) return {};
+  RefPtr<Storage> owner = t.storage();
+  {
+    std::lock_guard guard(layout_lock());
+    PrivateLayout* l = owner->layout.load(std::memory_order_relaxed);
+    if (!l) return {};
+    ++l->pins;
+  }
+  const auto unpin = [owner] {
+    {
+      std::lock_guard guard(layout_lock());
+      --owner->layout.load(std::memory_order_relaxed)->pins;
+    }
+    unpinned().notify_all();
+  };
+  RefPtr<Storage> storage = Storage::borrow(owner->data, owner->bytes, owner->device, unpin);
+  Tensor p(RefPtr<TensorImpl>(new TensorImpl));
+  p->storage = std::move(storage);
+  p->sizes = t.sizes();
+  p->strides = channels_last_strides(t.sizes());
+  p->dtype = t.dtype();
+  p->update_numel_and_contiguity();
+  return p;
+}
+
+void keep_private(const Tensor& t) {
+  const int64_t images = t.size(0), channels = t.size(1), points = t.numel() / std::max<int64_t>(images * channels, 1);
+  t->strides = contiguous_strides(t.sizes());
+  t->update_numel_and_contiguity();
+  if (channels <= 1 || points <= 1) return;  // both layouts are one
+  t->storage->layout.store(new PrivateLayout{images, channels, points, size_of(t.dtype()), 0}, std::memory_order_release);
+}
+
+}  // namespace cresset

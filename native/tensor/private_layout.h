@@ -1,0 +1,36 @@
+// The private layout of images: what lies channel by channel to everyone who looks may lie point by point in memory.
+//
+// Note [Private layout]
+// Convolutions are fastest when the channels of a point are neighbours in memory, and so is everything that follows
+// them, while users expect (and PyTorch reports) contiguous images. So a Storage may hold the bytes of one contiguous
+// tensor (images, channels, points...) as [image][point][channel], with a PrivateLayout that says so. Sizes, strides and
+// offsets of its tensors stay what they are to the user.
+//
+// * Who asks for the memory (TensorImpl::data, Storage::plain) makes it plain first, once, for all tensors that share the
+//   storage. Nobody can see bytes in the private order by accident, and there is no way back to it.
+// * Who knows the layout asks for physical(tensor): the same memory, seen with the strides it really has. Operators
+//   flagged kKnowsLayout get that from the call path (dispatch/in_layout.h); all they need is to treat channels_last well.
+// * A physical tensor pins the memory while it lives. Making plain waits for it, so that a kernel that runs without the
+//   interpreter's lock never has its memory moved. Hence no operator may ask for the plain memory of a storage that it has pinned.
+// * A result becomes private only where it is made (keep_private), when nobody else has seen its storage.
+#pragma once
+#include "tensor/tensor.h"
+
+namespace cresset {
+
+struct PrivateLayout {
+  int64_t images, channels, points, width;  // width: bytes of an element
+  int pins = 0;
+};
+
+// The tensor is all of a storage in private layout, with the sizes that the layout has.
+bool is_private(const TensorImpl& t);
+// The memory as it lies: sizes as they are, strides of channels_last. Not defined when the tensor is not private (any more).
+Tensor physical(const Tensor& t);
+// A new tensor with the strides of channels_last becomes a contiguous one whose memory is private.
+void keep_private(const Tensor& t);
+
+// to[i][column][row] = from[i][row][column] for `count` matrices, elements of `width` bytes.
+void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width);
+
+}  // namespace cresset
