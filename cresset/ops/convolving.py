@@ -17,6 +17,11 @@ _weight_gradient = operator(
     """The gradient of a convolution with respect to its weight of size `weight_size`, given that of its result.""",
 )
 
+_bias_gradient = operator(
+    "_convolution_bias_gradient",
+    """The gradient of a convolution with respect to its bias, given that of its result: the sum of each channel.""",
+)
+
 convolution = operator(
     "convolution",
     """Convolution of a batch (N, C, ...) with one to three spatial dimensions, or its transpose.
@@ -65,7 +70,13 @@ def _(grad, input, weight, stride, padding, dilation, transposed, groups):
         yield lambda: cresset._convolution_weight_gradient(
             grad, _conjugate(input), weight.shape, stride, padding, dilation, groups
         )
-    yield lambda: grad.sum([0, *range(2, grad.ndim)])
+    others = [0, *range(2, grad.ndim)]
+    yield lambda: cresset._convolution_bias_gradient(grad) if grad.is_floating_point() else grad.sum(others)
+
+
+@_bias_gradient.derivative
+def _(grad, grad_output_info):
+    yield lambda: grad.reshape(-1, *[1] * (grad_output_info.ndim - 2)).expand(grad_output_info.shape)
 
 
 @_input_gradient.derivative

@@ -11,6 +11,7 @@
 
 #include "base/parallel.h"
 #include "dispatch/call.h"
+#include "ops/channel_sums.h"
 #include "ops/convolution_library.h"
 #include "ops/patches.h"
 #include "ops/register.h"
@@ -506,7 +507,7 @@ bool run_by_library(Which which, const Geometry& g, const Tensor& a, const Tenso
 
 void run(const Call& c, Which which, const Geometry& g, const Tensor& a, const Tensor& b, const Tensor& bias) {
   const Tensor& out = c.out();
-  if (out.numel() > 0 && run_by_library(which, g, a, b, bias, out, !c.given_out)) return;
+  if (out.numel() > 0 && run_by_library(which, g, a, b, bias, out, !c.given_out && out.dim() >= 4)) return;
   if (out.is_contiguous()) return run_any(which, g, a, b, bias, out);
   const Tensor result = empty(out.sizes(), out.dtype());
   run_any(which, g, a, b, bias, result);
@@ -643,6 +644,26 @@ void run_weight_gradient(Call& c) {
   run(c, Which::weight_gradient, g, grad, input, {});
 }
 
+// The gradient of a bias: the sum of each channel.
+void infer_bias_gradient(Call& c) {
+  const Tensor grad = c.tensor(0);
+  check(grad.dim() >= 2, "_convolution_bias_gradient: expected a gradient with channels, got ", grad.dim(), " dimensions");
+  check_implemented(is_floating(grad.dtype()), "_convolution_bias_gradient: not implemented for '", facts(grad.dtype()).legacy, "'");
+  c.promise(Dims{grad.size(1)}, grad.dtype(), grad.device());
+}
+template <class T>
+void sum_channels(const Tensor& given, const Tensor& out) {
+  const Tensor wide = convert(given, dtype_of<T>), grad = is_channels_last(wide) ? wide : contiguous(wide);
+  const int64_t images = grad.size(0), channels = grad.size(1);
+  const ChannelImages sizes{images, channels, grad.numel() / std::max<int64_t>(images * channels, 1), is_channels_last(wide)};
+  std::vector<double> sums(static_cast<size_t>(channels), 0.0);
+  if (grad.numel() > 0) channel_sums<T>(sizes, grad.data<T>(), nullptr, nullptr, sums.data(), nullptr);
+  const Tensor result = empty(out.sizes(), dtype_of<T>);
+  for (int64_t i = 0; i < channels; ++i) result.data<T>()[i] = static_cast<T>(sums[static_cast<size_t>(i)]);
+  copy_into(out, result);
+}
+void run_bias_gradient(Call& c) { c.out().dtype() == Dtype::f64 ? sum_channels<double>(c.tensor(0), c.out()) : sum_channels<float>(c.tensor(0), c.out()); }
+
 }  // namespace
 
 void register_convolution(Registry& r) {
@@ -652,6 +673,7 @@ void register_convolution(Registry& r) {
         infer_input_gradient, run_input_gradient, kKnowsLayout, "ConvolutionBackwardBackward0");
   r.add("_convolution_weight_gradient(Tensor grad_output, Tensor input, int[] weight_size, int[] stride, int[] padding, int[] dilation, int groups) -> Tensor",
         infer_weight_gradient, run_weight_gradient, kKnowsLayout, "ConvolutionBackwardBackward0");
+  r.add("_convolution_bias_gradient(Tensor grad_output) -> Tensor", infer_bias_gradient, run_bias_gradient, kKnowsLayout, "ConvolutionBackwardBackward0");
 }
 
 }  // namespace cresset

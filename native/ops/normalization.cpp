@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "ops/channel_sums.h"
 #include "ops/reduction.h"
 
 namespace cresset {
@@ -308,20 +309,6 @@ struct GradSumsOfRow {
     out->slope += sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * (x[i] - mean); });
   }
 };
-template <class T>
-struct GradSumsOfColumns {
-  template <class Fma>
-  CRESSET_INLINE void run(const T* g, const T* x, const T* __restrict mean, int64_t rows, int64_t columns,
-                          T* __restrict level, T* __restrict slope) {
-    for (int64_t c = 0; c < columns; ++c) level[c] = slope[c] = 0;
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < columns; ++c) {
-        level[c] += g[r * columns + c];
-        slope[c] += g[r * columns + c] * (x[r * columns + c] - mean[c]);
-      }
-  }
-};
-
 // dx = a g - p - q (x - mean), with one set of coefficients a row or a column.
 template <class T>
 struct GradCoefficients {
@@ -491,15 +478,10 @@ void run_group_norm_backward(Call& c) {
 
 // ---------------------------------------------------------------- batch normalization
 
-struct Channels {
-  int64_t batch, channels, space = 1;
-  bool innermost;  // channels are neighbours in memory
-  int64_t each() const { return batch * space; }
-};
-Channels channels_of(const Tensor& t) {
-  Channels s{t.size(0), t.size(1), 1, false};
-  for (int64_t d = 2; d < t.dim(); ++d) s.space *= t.size(d);
-  s.innermost = s.space == 1 || keeps_channels_last(t);
+ChannelImages channels_of(const Tensor& t) {
+  ChannelImages s{t.size(0), t.size(1), 1, false};
+  for (int64_t d = 2; d < t.dim(); ++d) s.points *= t.size(d);
+  s.inside = s.points == 1 || keeps_channels_last(t);
   return s;
 }
 // In T and in the memory order of the input.
@@ -544,7 +526,7 @@ void update_running(const Tensor& running, const std::vector<T>& now, double mom
 
 void run_batch_norm(Call& c) {
   const Tensor t = c.tensor(0);
-  const Channels s = channels_of(t);
+  const ChannelImages s = channels_of(t);
   const bool training = c.boolean(5);
   const double momentum = c.real(6), eps = c.real(7);
   if (training) {
@@ -557,18 +539,15 @@ void run_batch_norm(Call& c) {
     const size_t channels = static_cast<size_t>(s.channels);
     std::vector<T> mean, rstd(channels);
     if (training) {
-      const int64_t sizes[] = {s.channels};
-      const Tensor variances = empty(sizes, dtype_of<T>), means = empty(sizes, dtype_of<T>);
-      variance_and_mean(x, all_dims(x) & ~uint64_t{2}, 0, variances, means);
-      mean.assign(means.data<T>(), means.data<T>() + s.channels);
-      for (size_t i = 0; i < channels; ++i)
-        rstd[i] = static_cast<T>(1 / std::sqrt(static_cast<double>(variances.data<T>()[i]) + eps));
+      const double count = static_cast<double>(s.each());
+      std::vector<double> means(channels), squares(channels);
+      channel_moments(s, static_cast<const T*>(x.data<T>()), means.data(), squares.data());
+      mean.assign(means.begin(), means.end());
+      for (size_t i = 0; i < channels; ++i) rstd[i] = static_cast<T>(1 / std::sqrt(squares[i] / count + eps));
       if (c.has(3)) update_running(c.tensor(3), mean, momentum);
       if (c.has(4)) {
         std::vector<T> unbiased(channels);
-        const double count = static_cast<double>(s.each());
-        for (size_t i = 0; i < channels; ++i)
-          unbiased[i] = static_cast<T>(static_cast<double>(variances.data<T>()[i]) * (count / (count - 1)));
+        for (size_t i = 0; i < channels; ++i) unbiased[i] = static_cast<T>(squares[i] / (count - 1));
         update_running(c.tensor(4), unbiased, momentum);
       }
       const Tensor kept_mean = made<T>(c.out(1)), kept_rstd = made<T>(c.out(2));
@@ -592,13 +571,13 @@ void run_batch_norm(Call& c) {
     }
     const T *from = x.data<T>(), *a = scale.data(), *b = shift.data();
     T* to = y.data<T>();
-    if (s.innermost) {
+    if (s.inside) {
       parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) {
         run_vectorised<ScaleColumns<T>>(from, to, a, b, begin, end - begin, s.channels);
       });
     } else {
-      parallel_for(s.batch * s.channels, grain(s.space), [&](int64_t begin, int64_t end) {
-        run_vectorised<ScaleRows<T>>(from, to, a, b, begin, end - begin, s.channels, s.space);
+      parallel_for(s.images * s.channels, grain(s.points), [&](int64_t begin, int64_t end) {
+        run_vectorised<ScaleRows<T>>(from, to, a, b, begin, end - begin, s.channels, s.points);
       });
     }
     store(c.out(0), y);
@@ -614,42 +593,9 @@ void infer_batch_norm_backward(Call& c) {
   c.promise(channels, c.has(4) ? c.tensor(4).dtype() : t.dtype(), t.device());
 }
 
-template <class T>
-std::vector<GradSums> channel_sums(const Channels& s, const T* g, const T* x, const std::vector<T>& mean) {
-  std::vector<GradSums> sums(static_cast<size_t>(s.channels));
-  if (!s.innermost) {
-    parallel_for(s.channels, grain(s.each()), [&](int64_t begin, int64_t end) {
-      for (int64_t channel = begin; channel < end; ++channel)
-        for (int64_t n = 0; n < s.batch; ++n) {
-          const int64_t at = (n * s.channels + channel) * s.space;
-          run_vectorised<GradSumsOfRow<T>>(g + at, x + at, mean[static_cast<size_t>(channel)], s.space,
-                                           &sums[static_cast<size_t>(channel)]);
-        }
-    });
-    return sums;
-  }
-  const int64_t chunks = (s.each() + kTileRows - 1) / kTileRows;
-  std::vector<T> partial(static_cast<size_t>(chunks * 2 * s.channels));
-  parallel_for(chunks, grain(kTileRows * s.channels), [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) {
-      const int64_t row = k * kTileRows;
-      T* level = partial.data() + k * 2 * s.channels;
-      run_vectorised<GradSumsOfColumns<T>>(g + row * s.channels, x + row * s.channels, mean.data(),
-                                           std::min(kTileRows, s.each() - row), s.channels, level, level + s.channels);
-    }
-  });
-  for (int64_t k = 0; k < chunks; ++k)
-    for (int64_t channel = 0; channel < s.channels; ++channel) {
-      const T* level = partial.data() + k * 2 * s.channels + channel;
-      sums[static_cast<size_t>(channel)].level += static_cast<double>(level[0]);
-      sums[static_cast<size_t>(channel)].slope += static_cast<double>(level[s.channels]);
-    }
-  return sums;
-}
-
 void run_batch_norm_backward(Call& c) {
   const Tensor t = c.tensor(1);
-  const Channels s = channels_of(t);
+  const ChannelImages s = channels_of(t);
   if (t.numel() == 0) {
     fill(c.out(1), Scalar(0));
     fill(c.out(2), Scalar(0));
@@ -660,7 +606,9 @@ void run_batch_norm_backward(Call& c) {
                  dw = made<T>(c.out(1)), db = made<T>(c.out(2));
     const auto mean = vector_or<T>(c, 2, s.channels, T(0)), rstd = vector_or<T>(c, 3, s.channels, T(1)),
                weight = vector_or<T>(c, 4, s.channels, T(1));
-    const auto sums = channel_sums(s, static_cast<const T*>(g.data<T>()), static_cast<const T*>(x.data<T>()), mean);
+    std::vector<double> level(mean.size()), slope(mean.size());
+    channel_sums(s, static_cast<const T*>(g.data<T>()), static_cast<const T*>(x.data<T>()), mean.data(), level.data(),
+                 slope.data());
     GradCoefficients<T> k(s.channels);
     k.mean = mean;
     const double share =
@@ -668,23 +616,23 @@ void run_batch_norm_backward(Call& c) {
     for (size_t i = 0; i < static_cast<size_t>(s.channels); ++i) {
       const double r = rstd[i], a = r * static_cast<double>(weight[i]);
       k.a[i] = static_cast<T>(a);
-      k.p[i] = static_cast<T>(a * sums[i].level * share);
-      k.q[i] = static_cast<T>(a * r * r * sums[i].slope * share);
-      dw.data<T>()[i] = static_cast<T>(sums[i].slope * r);
-      db.data<T>()[i] = static_cast<T>(sums[i].level);
+      k.p[i] = static_cast<T>(a * level[i] * share);
+      k.q[i] = static_cast<T>(a * r * r * slope[i] * share);
+      dw.data<T>()[i] = static_cast<T>(slope[i] * r);
+      db.data<T>()[i] = static_cast<T>(level[i]);
     }
     const T *grad = g.data<T>(), *from = x.data<T>();
     T* to = dx.data<T>();
-    if (s.innermost) {
+    if (s.inside) {
       parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) {
         run_vectorised<GradColumns<T>>(grad, from, to, static_cast<const T*>(k.a.data()),
                                        static_cast<const T*>(k.p.data()), static_cast<const T*>(k.q.data()),
                                        static_cast<const T*>(k.mean.data()), begin, end - begin, s.channels);
       });
     } else {
-      parallel_for(s.batch * s.channels, grain(s.space), [&](int64_t begin, int64_t end) {
+      parallel_for(s.images * s.channels, grain(s.points), [&](int64_t begin, int64_t end) {
         run_vectorised<GradRows<T>>(grad, from, to, static_cast<const GradCoefficients<T>*>(&k), begin, end - begin,
-                                    s.channels, s.space);
+                                    s.channels, s.points);
       });
     }
     store(c.out(0), dx);
@@ -722,11 +670,11 @@ void register_normalization(Registry& r) {
   r.add(
       "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool "
       "training, float momentum, float eps) -> (Tensor, Tensor mean, Tensor rstd)",
-      infer_batch_norm, run_batch_norm, kFunctionOnly | kFirstResultOnly);
+      infer_batch_norm, run_batch_norm, kFunctionOnly | kFirstResultOnly | kKnowsLayout);
   r.add(
       "_batch_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, bool training) -> "
       "(Tensor, Tensor, Tensor)",
-      infer_batch_norm_backward, run_batch_norm_backward, kInternal);
+      infer_batch_norm_backward, run_batch_norm_backward, kInternal | kKnowsLayout);
 }
 
 }  // namespace cresset

@@ -1,23 +1,15 @@
 // Pooling: the maximum or the mean over windows of the last one to three dimensions, their gradients, and the way back
 // (max_unpool). Windows are the same for every plane, so they are described by one Axis for each dimension.
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <vector>
 
 #include "base/parallel.h"
 #include "dispatch/call.h"
+#include "ops/pooling_channels.h"
 #include "ops/register.h"
 
 namespace cresset {
 namespace {
-
-// Where the windows lie along one dimension: elements begin[o], begin[o] + step, ... below end[o].
-struct Axis {
-  int64_t in = 1, out = 1, step = 1;
-  std::vector<int64_t> begin{0}, end{1}, length{1};  // length: with the padding that the window covers
-};
-using Axes = std::array<Axis, 3>;
 
 struct Planes {
   int64_t count, in, out;  // planes, and the elements of one
@@ -122,30 +114,6 @@ void max_plane(const Axes& a, const T* x, T* y, int64_t* indices) {
       });
   close();
 }
-
-// What a window's sum is divided by.
-struct Divisor {
-  bool include_padding;
-  int64_t override_with;  // 0: none
-};
-
-int64_t divisor_of(const Axes& a, const Divisor& by, int64_t d, int64_t h, int64_t w) {
-  if (by.override_with) return by.override_with;
-  const size_t s[3] = {static_cast<size_t>(d), static_cast<size_t>(h), static_cast<size_t>(w)};
-  int64_t n = 1;
-  for (int k = 0; k < 3; ++k) n *= by.include_padding ? a[static_cast<size_t>(k)].length[s[k]] : a[static_cast<size_t>(k)].end[s[k]] - a[static_cast<size_t>(k)].begin[s[k]];
-  return n;
-}
-
-template <class M>
-M divided(M sum, int64_t by) {
-  if constexpr (std::is_floating_point_v<M>) return sum / static_cast<M>(by);
-  else return static_cast<M>(sum / static_cast<M>(by));
-}
-template <>
-complex64 divided(complex64 sum, int64_t by) { return sum / static_cast<float>(by); }
-template <>
-complex128 divided(complex128 sum, int64_t by) { return sum / static_cast<double>(by); }
 
 template <class T>
 void mean_plane(const Axes& a, const Divisor& by, const T* x, T* y) {
@@ -274,7 +242,25 @@ Axes adaptive_axes(DimsView in, DimsView out, size_t rank) {
 
 void no_bool(const Operator& op, Dtype d) { check_implemented(d != Dtype::b8, '"', public_name(op), "\" not implemented for 'Bool'"); }
 
+// A batch whose channels are innermost. Results are then laid out alike.
+bool is_channels_last(const Tensor& t, size_t rank) {
+  return !t.is_contiguous() && t.dim() == static_cast<int64_t>(rank) + 2 && ((rank == 2 && is_contiguous(t, MemoryFormat::channels_last)) || (rank == 3 && is_contiguous(t, MemoryFormat::channels_last_3d)));
+}
+void promise_alike(Call& c, DimsView sizes, Dtype dtype, const Tensor& like, size_t rank) {
+  TensorInfo info{Dims(sizes), {}, dtype, like.device()};
+  if (is_channels_last(like, rank)) info.strides = channels_last_strides(sizes);
+  c.promise(std::move(info));
+}
+
 void max_over(const Call& c, const Axes& axes, size_t rank) {
+  if (is_channels_last(c.tensor(0), rank)) {
+    const Tensor x = c.tensor(0);
+    return visit_real(x.dtype(), c.op.name().c_str() + 1, [&]<class T>() {
+      // Places are counted in elements as wide as the values, so that both fill vectors alike.
+      const bool narrow = sizeof(opmath<T>) <= 4 && axes[0].in * axes[1].in * axes[2].in <= INT32_MAX;
+      (narrow ? max_of_channels<T, int32_t> : max_of_channels<T, int64_t>)(axes, x.size(0), x.size(1), x.data<T>(), c.out(0).data<T>(), c.out(1).data<int64_t>());
+    });
+  }
   const Tensor x = contiguous(c.tensor(0));
   const Planes p = planes_of(x.sizes(), c.out().sizes(), rank);
   visit_real(x.dtype(), c.op.name().c_str() + 1, [&]<class T>() {
@@ -286,8 +272,8 @@ void infer_max_pool(Call& c) {
   const Tensor x = c.tensor(0);
   no_bool(c.op, x.dtype());
   const Dims sizes = check_sliding(c, x, sliding_of(c, 1, 2, 3, 4, 5));
-  c.promise(sizes, x.dtype(), x.device());
-  c.promise(sizes, Dtype::i64, x.device());
+  promise_alike(c, sizes, x.dtype(), x, rank_of(c.op));
+  promise_alike(c, sizes, Dtype::i64, x, rank_of(c.op));
 }
 void run_max_pool(Call& c) {
   const Sliding s = sliding_of(c, 1, 2, 3, 4, 5);
@@ -302,7 +288,7 @@ void infer_avg_pool(Call& c) {
   const Tensor x = c.tensor(0);
   divisor_argument(c, 5, 6);
   check_implemented(is_floating(x.dtype()) || is_complex(x.dtype()) || x.dtype() == Dtype::i64, '"', public_name(c.op), "\" not implemented for '", facts(x.dtype()).legacy, "'");
-  c.promise(check_sliding(c, x, sliding_of(c, 1, 2, 3, -1, 4)), x.dtype(), x.device());
+  promise_alike(c, check_sliding(c, x, sliding_of(c, 1, 2, 3, -1, 4)), x.dtype(), x, rank_of(c.op));
 }
 
 template <class F>
@@ -311,6 +297,10 @@ void visit_mean(Dtype d, const std::string& who, F&& f) {
   visit_floating_or_complex(d, who.c_str(), f);
 }
 void mean_over(const Call& c, const Axes& axes, const Divisor& by, size_t rank) {
+  if (is_channels_last(c.tensor(0), rank)) {
+    const Tensor x = c.tensor(0);
+    return visit_mean(x.dtype(), public_name(c.op), [&]<class T>() { mean_of_channels<T>(axes, by, x.size(0), x.size(1), x.data<T>(), c.out().data<T>()); });
+  }
   const Tensor x = contiguous(c.tensor(0));
   const Planes p = planes_of(x.sizes(), c.out().sizes(), rank);
   visit_mean(x.dtype(), public_name(c.op), [&]<class T>() {
@@ -318,6 +308,10 @@ void mean_over(const Call& c, const Axes& axes, const Divisor& by, size_t rank) 
   });
 }
 void mean_gradient_over(const Call& c, const Axes& axes, const Divisor& by, size_t rank) {
+  if (is_channels_last(c.tensor(0), rank)) {
+    const Tensor dy = c.tensor(0);
+    return visit_mean(dy.dtype(), public_name(c.op), [&]<class T>() { mean_gradient_of_channels<T>(axes, by, dy.size(0), dy.size(1), dy.data<T>(), c.out().data<T>()); });
+  }
   const Tensor dy = contiguous(c.tensor(0));
   const Planes p = planes_of(c.out().sizes(), dy.sizes(), rank);
   visit_mean(dy.dtype(), public_name(c.op), [&]<class T>() {
@@ -335,7 +329,7 @@ void infer_avg_pool_gradient(Call& c) {
   const size_t rank = c.integers(2).size();
   check(c.integers(1).size() == static_cast<size_t>(dy.dim()) && rank >= 1 && rank <= 3 && rank < static_cast<size_t>(dy.dim()), "_avg_pool_gradient: input_size ", list(c.integers(1)), " does not fit a gradient of size ", list(dy.sizes()));
   for (size_t d = 0; d + rank < static_cast<size_t>(dy.dim()); ++d) check(c.integers(1)[d] == dy.size(static_cast<int64_t>(d)), "_avg_pool_gradient: input_size ", list(c.integers(1)), " does not fit a gradient of size ", list(dy.sizes()));
-  c.promise(c.integers(1), dy.dtype(), dy.device());
+  promise_alike(c, c.integers(1), dy.dtype(), dy, rank);
 }
 void run_avg_pool_gradient(Call& c) {
   Sliding s{Dims(c.integers(2)), Dims(c.integers(3)), Dims(c.integers(4)), {}, false, c.integers(2).size()};
@@ -362,7 +356,7 @@ Dims check_adaptive(const Call& c) {
 void infer_adaptive_avg_pool(Call& c) {
   const Tensor x = c.tensor(0);
   check_implemented(is_floating(x.dtype()) || is_complex(x.dtype()), '"', public_name(c.op), "\" not implemented for '", facts(x.dtype()).legacy, "'");
-  c.promise(check_adaptive(c), x.dtype(), x.device());
+  promise_alike(c, check_adaptive(c), x.dtype(), x, rank_of(c.op));
 }
 void run_adaptive_avg_pool(Call& c) {
   const size_t rank = rank_of(c.op);
@@ -374,7 +368,7 @@ void infer_adaptive_avg_pool_gradient(Call& c) {
   const DimsView sizes = c.integers(1);
   check(static_cast<int64_t>(sizes.size()) == dy.dim() && rank >= 1 && rank <= 3 && rank < dy.dim(), "_adaptive_avg_pool_gradient: input_size ", list(sizes), " does not fit a gradient of size ", list(dy.sizes()));
   for (int64_t d = 0; d + rank < dy.dim(); ++d) check(sizes[static_cast<size_t>(d)] == dy.size(d), "_adaptive_avg_pool_gradient: input_size ", list(sizes), " does not fit a gradient of size ", list(dy.sizes()));
-  c.promise(sizes, dy.dtype(), dy.device());
+  promise_alike(c, sizes, dy.dtype(), dy, static_cast<size_t>(rank));
 }
 void run_adaptive_avg_pool_gradient(Call& c) {
   const auto rank = static_cast<size_t>(c.integer(2));
@@ -385,8 +379,8 @@ void infer_adaptive_max_pool(Call& c) {
   const Tensor x = c.tensor(0);
   check_implemented(is_floating(x.dtype()), '"', public_name(c.op), "\" not implemented for '", facts(x.dtype()).legacy, "'");
   const Dims sizes = check_adaptive(c);
-  c.promise(sizes, x.dtype(), x.device());
-  c.promise(sizes, Dtype::i64, x.device());
+  promise_alike(c, sizes, x.dtype(), x, rank_of(c.op));
+  promise_alike(c, sizes, Dtype::i64, x, rank_of(c.op));
 }
 void run_adaptive_max_pool(Call& c) {
   const size_t rank = rank_of(c.op);
@@ -462,13 +456,37 @@ int64_t checked(int64_t index, int64_t size, DimsView sizes, int64_t rank) {
 void infer_unpool(Call& c) {
   const Tensor t = c.tensor(0), indices = c.tensor(1);
   check_index_sizes("max_unpool", t, indices, c.integers(2), c.integer(3));
-  c.promise(c.integers(2), t.dtype(), t.device());
+  promise_alike(c, c.integers(2), t.dtype(), indices, static_cast<size_t>(c.integer(3)));
+}
+void unpool_channels(Call& c, bool add) {
+  const Tensor indices = c.tensor(1), given = c.tensor(0), t = given.strides() == indices.strides() ? given : clone(given, given.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d);
+  const DimsView sizes = c.integers(2);
+  const int64_t rank = c.integer(3), channels = t.size(1);
+  const Planes p = planes_of(t.sizes(), sizes, static_cast<size_t>(rank));
+  visit_all(t.dtype(), "max_unpool", [&]<class T>() {
+    using M = opmath<T>;
+    sum_images(t.size(0), p.out * channels, c.out().data<T>(), [&](int64_t image, M* sums) {
+      const T* from = t.data<T>() + image * p.in * channels;
+      const int64_t* index = indices.data<int64_t>() + image * p.in * channels;
+      for (int64_t j = 0; j < p.in; ++j, from += channels, index += channels) {
+        uint64_t largest = 0;
+        for (int64_t k = 0; k < channels; ++k) largest = std::max(largest, static_cast<uint64_t>(index[k]));
+        if (largest >= static_cast<uint64_t>(p.out))
+          for (int64_t k = 0; k < channels; ++k) checked(index[k], p.out, sizes, rank);
+        if (add)
+          for (int64_t k = 0; k < channels; ++k) sums[index[k] * channels + k] += static_cast<M>(from[k]);
+        else
+          for (int64_t k = 0; k < channels; ++k) sums[index[k] * channels + k] = static_cast<M>(from[k]);
+      }
+    });
+  });
 }
 // add: several windows may have found the same maximum (the gradient of max_pool); otherwise the last one stays.
 void run_unpool_with(Call& c, bool add) {
-  const Tensor t = contiguous(c.tensor(0)), indices = contiguous(c.tensor(1));
   const DimsView sizes = c.integers(2);
   const int64_t rank = c.integer(3);
+  if (is_channels_last(c.tensor(1), static_cast<size_t>(rank))) return unpool_channels(c, add);
+  const Tensor t = contiguous(c.tensor(0)), indices = contiguous(c.tensor(1));
   const Planes p = planes_of(t.sizes(), sizes, static_cast<size_t>(rank));
   visit_all(t.dtype(), "max_unpool", [&]<class T>() {
     for_planes(p, [&](int64_t i) {
@@ -498,7 +516,7 @@ void run_max_pool_gradient(Call& c) { run_unpool_with(c, true); }
 }  // namespace
 
 void register_pooling(Registry& r) {
-  const auto add = [&](const std::string& signature, Infer infer, Run run, const std::string& node) { r.add(signature.c_str(), infer, run, kFunctionOnly, node.c_str()); };
+  const auto add = [&](const std::string& signature, Infer infer, Run run, const std::string& node) { r.add(signature.c_str(), infer, run, kFunctionOnly | kKnowsLayout, node.c_str()); };
   for (const char* dim : {"1", "2", "3"}) {
     const std::string d = dim;
     add("_max_pool" + d + "d(Tensor input, int[1] kernel_size, int[1] stride, int[1] padding, int[1] dilation, bool ceil_mode) -> (Tensor output, Tensor indices)", infer_max_pool,
@@ -512,11 +530,11 @@ void register_pooling(Registry& r) {
       add("_fractional_max_pool" + d + "d(Tensor input, int[1] kernel_size, int[1] output_size, Tensor random_samples) -> (Tensor output, Tensor indices)", infer_fractional,
           run_fractional, "FractionalMaxPool" + d + "DBackward0");
   }
-  r.add("_max_pool_gradient(Tensor grad_output, Tensor indices, int[] input_size, int rank) -> Tensor", infer_unpool, run_max_pool_gradient, 0, "MaxPoolBackwardBackward0");
-  r.add("_max_unpool(Tensor values, Tensor indices, int[] output_size, int rank) -> Tensor", infer_unpool, run_unpool, 0, "MaxUnpool2DBackward0");
+  r.add("_max_pool_gradient(Tensor grad_output, Tensor indices, int[] input_size, int rank) -> Tensor", infer_unpool, run_max_pool_gradient, kKnowsLayout, "MaxPoolBackwardBackward0");
+  r.add("_max_unpool(Tensor values, Tensor indices, int[] output_size, int rank) -> Tensor", infer_unpool, run_unpool, kKnowsLayout, "MaxUnpool2DBackward0");
   r.add("_avg_pool_gradient(Tensor grad_output, int[] input_size, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override=None) -> Tensor",
-        infer_avg_pool_gradient, run_avg_pool_gradient, 0, "AvgPoolBackwardBackward0");
-  r.add("_adaptive_avg_pool_gradient(Tensor grad_output, int[] input_size, int rank) -> Tensor", infer_adaptive_avg_pool_gradient, run_adaptive_avg_pool_gradient, 0,
+        infer_avg_pool_gradient, run_avg_pool_gradient, kKnowsLayout, "AvgPoolBackwardBackward0");
+  r.add("_adaptive_avg_pool_gradient(Tensor grad_output, int[] input_size, int rank) -> Tensor", infer_adaptive_avg_pool_gradient, run_adaptive_avg_pool_gradient, kKnowsLayout,
         "AdaptiveAvgPoolBackwardBackward0");
 }
 

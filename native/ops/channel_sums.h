@@ -1,0 +1,25 @@
+// Sums over all images and points, one for each channel: what batch normalization and the gradient of a bias are made of.
+//
+// Note [Channel sums]
+// Elements of a channel are counted over images and points, cut into blocks of 512, and in a block added up in eight lanes that meet in
+// a tree; blocks are added in double, in order. The order in memory decides only which loop does it: a result has the same bits whether
+// channels are innermost or not, and for any number of threads.
+#pragma once
+#include <cstdint>
+
+namespace cresset {
+
+struct ChannelImages {
+  int64_t images, channels, points;
+  bool inside;  // memory is [image][point][channel], otherwise [image][channel][point]
+  int64_t each() const { return images * points; }
+};
+
+// The mean, and the sum of squared distances from it.
+template <class T>
+void channel_moments(const ChannelImages& s, const T* x, double* mean, double* squares);
+// The sum of g, and with x of g times the distance of x from `mean`.
+template <class T>
+void channel_sums(const ChannelImages& s, const T* g, const T* x, const T* mean, double* level, double* slope);
+
+}  // namespace cresset
