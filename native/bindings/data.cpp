@@ -314,6 +314,8 @@ PyObject* storage_info(PyObject*, PyObject* self) {
   Storage& s = *impl_of(self)->storage;
   return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(s.plain()), static_cast<long long>(s.bytes), s.shared ? Py_True : Py_False);
 }
+// has_private_layout(tensor): whether the storage lies in another order than the strides say (for tests)
+PyObject* has_private_layout(PyObject*, PyObject* self) { return PyBool_FromLong(impl_of(self)->storage->layout.load() != nullptr); }
 // bytes_tensor(tensor): the whole storage as a uint8 tensor that shares it
 PyObject* storage_bytes(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
@@ -387,6 +389,7 @@ PyMethodDef functions[] = {{"from_buffer", from_buffer, METH_O, nullptr},
                            {"make_tensor", make_tensor, METH_VARARGS, nullptr},
                            {"tolist", tolist, METH_O, nullptr},
                            {"storage_info", storage_info, METH_O, nullptr},
+                           {"has_private_layout", has_private_layout, METH_O, nullptr},
                            {"storage_bytes", storage_bytes, METH_O, nullptr},
                            {"set_storage", set_storage, METH_VARARGS, nullptr},
                            {"resize_storage", resize_storage, METH_VARARGS, nullptr},

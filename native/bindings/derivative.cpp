@@ -41,14 +41,16 @@ Tensor as_gradient(PyObject* o, const char* who) {
   return unwrap(o);
 }
 
-// Takes the callables a derivative yields and calls those whose gradient is needed.
+// Takes the callables a derivative yields and calls those whose gradient is needed: of autograd.grad, only what leads to its inputs.
 void collect(const OperatorNode& node, PyObject* yielded, Grads& out) {
+  const bool partial = backward_is_partial();
+  const auto wanted = [&](int64_t edge) { return node.needs(edge) && (!partial || will_run(node.edges[edge].node.get())); };
   Ref iterator(require(PyObject_GetIter(yielded)));
   int64_t edge = 0;
   for (int64_t k = 0; k < node.edge_counts.size(); ++k) {
     const int count = node.edge_counts[k];
     bool any = false;
-    for (int j = 0; j < count; ++j) any |= node.needs(edge + j);
+    for (int j = 0; j < count; ++j) any |= wanted(edge + j);
     Ref item(PyIter_Next(iterator.get()));
     if (!item) {
       if (PyErr_Occurred()) raise_python();
@@ -58,7 +60,7 @@ void collect(const OperatorNode& node, PyObject* yielded, Grads& out) {
       Ref value(require(PyObject_CallNoArgs(item.get())));
       if (PyList_Check(value.get()) || PyTuple_Check(value.get())) {
         for (Py_ssize_t j = 0; j < count && j < PySequence_Fast_GET_SIZE(value.get()); ++j)
-          if (node.needs(edge + j)) out[edge + j] = as_gradient(PySequence_Fast_GET_ITEM(value.get(), j), node.name());
+          if (wanted(edge + j)) out[edge + j] = as_gradient(PySequence_Fast_GET_ITEM(value.get(), j), node.name());
       } else {
         out[edge] = as_gradient(value.get(), node.name());
       }

@@ -65,7 +65,8 @@ InLayout::InLayout(Call& c) : call_(c) {
     for (const Tensor& t : c.outputs)
       if (t.defined()) t.storage()->plain();
   };
-  if (c.op.view) return;
+  // Views look at nothing, and what makes its own results may give back its argument (contiguous, to): it is made plain when it is read.
+  if (c.op.view || (!c.op.infer && !c.op.knows_layout)) return;
   if (!c.op.knows_layout || c.given_out || c.op.mutates || (c.op.inplace && !is_private(*c.args[0].tensor_))) {
     make_plain();
     return;

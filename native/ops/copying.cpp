@@ -1,5 +1,6 @@
 // Copies and conversions as operators: clone, contiguous, to, copy_, and the methods named after dtypes.
 #include "ops/register.h"
+#include "tensor/private_layout.h"
 
 namespace cresset {
 namespace {
@@ -38,6 +39,12 @@ void convert_to(Call& c, Dtype dtype, Device device, bool copy, MemoryFormat for
   const bool same_layout = format == MemoryFormat::preserve || is_contiguous(t, format);
   if (!copy && t.dtype() == dtype && t.device() == device && same_layout) return c.give(t);
   check_implemented(!(t.is_meta() && !device.is_meta()), "Cannot copy out of meta tensor; no data!");
+  if (const Tensor lies = format == MemoryFormat::preserve ? physical(t) : Tensor(); lies.defined() && device.is_cpu()) {
+    Tensor out = empty({t.sizes(), lies.strides(), dtype, device});
+    copy_into(out, lies);
+    keep_private(out);
+    return c.give(out);
+  }
   Tensor out = empty({t.sizes(), strides_for(t, format), dtype, device});
   copy_into(out, t);
   c.give(out);

@@ -1,6 +1,5 @@
 #include "tensor/private_layout.h"
 
-#include <condition_variable>
 #include <mutex>
 
 #include "base/parallel.h"
@@ -12,10 +11,6 @@ namespace {
 
 std::mutex& layout_lock() {
   static auto* the = new std::mutex;
-  return *the;
-}
-std::condition_variable& unpinned() {
-  static auto* the = new std::condition_variable;
   return *the;
 }
 
@@ -34,13 +29,16 @@ void Storage::make_plain() {
   std::unique_lock guard(layout_lock());
   PrivateLayout* const l = layout.load(std::memory_order_relaxed);
   if (!l) return;  // another thread was first
-  unpinned().wait(guard, [&] { return l->pins == 0; });
   char* const plain = static_cast<char*>(allocate_host(static_cast<size_t>(bytes)));
   transpose_matrices(plain, data, l->images, l->points, l->channels, l->width);
-  free_host(data, static_cast<size_t>(bytes));
+  if (l->pins) {
+    l->retired = data;  // freed with the last pin
+  } else {
+    free_host(data, static_cast<size_t>(bytes));
+    delete l;
+  }
   data = plain;
   layout.store(nullptr, std::memory_order_release);
-  delete l;
 }
 
 bool is_private(const TensorImpl& t) {
@@ -54,20 +52,22 @@ bool is_private(const TensorImpl& t) {
 Tensor physical(const Tensor& t) {
   if (!is_private(*t)) return {};
   RefPtr<Storage> owner = t.storage();
+  PrivateLayout* l;
+  char* data;
   {
     std::lock_guard guard(layout_lock());
-    PrivateLayout* l = owner->layout.load(std::memory_order_relaxed);
+    l = owner->layout.load(std::memory_order_relaxed);
     if (!l) return {};
     ++l->pins;
+    data = owner->data;
   }
-  const auto unpin = [owner] {
-    {
-      std::lock_guard guard(layout_lock());
-      --owner->layout.load(std::memory_order_relaxed)->pins;
-    }
-    unpinned().notify_all();
+  const auto unpin = [owner, l] {
+    std::lock_guard guard(layout_lock());
+    if (--l->pins || !l->retired) return;
+    free_host(l->retired, static_cast<size_t>(owner->bytes));
+    delete l;
   };
-  RefPtr<Storage> storage = Storage::borrow(owner->data, owner->bytes, owner->device, unpin);
+  RefPtr<Storage> storage = Storage::borrow(data, owner->bytes, owner->device, unpin);
   Tensor p(RefPtr<TensorImpl>(new TensorImpl));
   p->storage = std::move(storage);
   p->sizes = t.sizes();
@@ -82,7 +82,7 @@ void keep_private(const Tensor& t) {
   t->strides = contiguous_strides(t.sizes());
   t->update_numel_and_contiguity();
   if (channels <= 1 || points <= 1) return;  // both layouts are one
-  t->storage->layout.store(new PrivateLayout{images, channels, points, size_of(t.dtype()), 0}, std::memory_order_release);
+  t->storage->layout.store(new PrivateLayout{images, channels, points, size_of(t.dtype())}, std::memory_order_release);
 }
 
 }  // namespace cresset

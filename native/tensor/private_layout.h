@@ -10,8 +10,9 @@
 //   storage. Nobody can see bytes in the private order by accident, and there is no way back to it.
 // * Who knows the layout asks for physical(tensor): the same memory, seen with the strides it really has. Operators
 //   flagged kKnowsLayout get that from the call path (dispatch/in_layout.h); all they need is to treat channels_last well.
-// * A physical tensor pins the memory while it lives. Making plain waits for it, so that a kernel that runs without the
-//   interpreter's lock never has its memory moved. Hence no operator may ask for the plain memory of a storage that it has pinned.
+// * A physical tensor pins the memory while it lives: a kernel that runs without the interpreter's lock may go on reading what
+//   another thread has made plain meanwhile. What it would write then is lost; hence no operator may ask for the plain memory
+//   of a storage that it has pinned.
 // * A result becomes private only where it is made (keep_private), when nobody else has seen its storage.
 #pragma once
 #include "tensor/tensor.h"
@@ -21,6 +22,7 @@ namespace cresset {
 struct PrivateLayout {
   int64_t images, channels, points, width;  // width: bytes of an element
   int pins = 0;
+  char* retired = nullptr;  // the memory, once it is only pinned
 };
 
 // The tensor is all of a storage in private layout, with the sizes that the layout has.
