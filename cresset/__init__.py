@@ -71,6 +71,7 @@ _SUBPACKAGES = {
     "autograd", "linalg", "fft", "special", "nn", "optim", "utils", "func", "distributions", "testing", "masked", "signal", "random", "storage", "printing", "overrides",
     "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
     "quasirandom", "version", "torch_version",
+    "nested", "ao", "quantization",
 }  # fmt: skip
 
 # Functions of modules that load when they are first used.
@@ -83,10 +84,10 @@ _OF_NN = {
     "pixel_unshuffle", "poisson_nll_loss", "prelu", "rnn_relu_cell", "rnn_tanh_cell", "triplet_margin_loss",
 }  # fmt: skip
 
-
 # Functions of a subpackage that PyTorch offers as torch.<name>; the subpackage loads when the first of them is used.
 _OF_SUBPACKAGES = {
     **dict.fromkeys(["save", "load"], "serialization"),
+    **dict.fromkeys(["qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric", "per_channel_affine_float_qparams"], "quantized"),
     **dict.fromkeys(["OutOfMemoryError", "AcceleratorError"], "cuda"),
     **dict.fromkeys(["PyTorchFileReader", "PyTorchFileWriter"], "serialization.records"),
     **dict.fromkeys(["Event", "Stream", "get_device_module"], "accelerator"),

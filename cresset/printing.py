@@ -122,6 +122,11 @@ def tensor_repr(tensor, *, tensor_contents=None):
     return text
 
 
+def described(tensor, suffixes):
+    """The elements of a tensor, followed by what `suffixes` say of it."""
+    return _append("tensor(" + _contents(tensor, indent=7), suffixes, 7, new_line=False) + ")"
+
+
 # --- The parts of a repr ---------------------------------------------------------------------------------------------
 
 

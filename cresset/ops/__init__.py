@@ -10,6 +10,7 @@ TOPICS = (
     "formulas", "viewing", "conversion", "arithmetic_forms", "creation", "random", "reducing", "scanning", "normalizing", "indexing", "scattering", "sorting", "products", "attention", "recurrence", "convolving", "pooling",
     "rearranging", "joining", "diagonals", "copies", "contractions", "statistics", "differences", "histograms", "distances", "comparing", "ordering", "windows",
     "spectrograms", "matrices", "foreach", "sparse_products", "layouts", "checking", "bits", "older_forms",
+    "quantizing",
 )  # fmt: skip
 
 for _topic in TOPICS:

@@ -257,6 +257,7 @@ for _name in ("crow_indices", "col_indices"):
     _only_for(_name, "sparse row compressed")
 for _name in ("ccol_indices", "row_indices"):
     _only_for(_name, "sparse column compressed")
+_only_for("to_padded_tensor", "nested")
 for _name in ("values", "_values"):
     _only_for(_name, "sparse")
 

@@ -3,7 +3,7 @@
 import cresset
 
 from .by_formula import ByFormula, begin
-from .optimizer import check_at_least_zero, check_flags, check_lr
+from .optimizer import check_at_least_zero, check_flags, check_lr, number
 
 
 class Adagrad(ByFormula):
@@ -48,3 +48,14 @@ class Adagrad(ByFormula):
             start = group["initial_accumulator_value"]
             start = complex(start, start) if param.is_complex() else start
             state["sum"] = cresset.full_like(param, start, memory_format=cresset.preserve_format)
+
+    def _update_sparse(self, param, grad, group):
+        if group["weight_decay"]:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        state = self.state[param]
+        state["step"] += 1
+        rate = number(group["lr"]) / (1 + (state["step"].item() - 1) * number(group["lr_decay"]))
+        grad = -grad if group["maximize"] else grad
+        state["sum"].add_(grad * grad)
+        spread = state["sum"].sparse_mask(grad)._values().sqrt_().add_(group["eps"])
+        param.add_(grad._with(grad.values() / spread), alpha=-rate)

@@ -65,7 +65,7 @@ class ByFormula(Optimizer):
         for index, (variant, _, group) in enumerate(self._calls()):
             for param in group["params"]:
                 state = self.state.get(param, {})
-                if param.grad is not None and any(state.get(n) is None for n in kept if _is_used(formula, variant, n)):
+                if param.grad is not None and not _is_sparse(param.grad) and any(state.get(n) is None for n in kept if _is_used(formula, variant, n)):
                     missing.append((index, param))
         fresh = self._start_all(missing)
         with cresset.set_grad_enabled(record):
@@ -75,7 +75,9 @@ class ByFormula(Optimizer):
                 if not record:
                     numbers = {name: number(value) for name, value in numbers.items()}
                 for param in group["params"]:
-                    if param.grad is not None:
+                    if param.grad is not None and _is_sparse(param.grad):
+                        self._update_sparse(param, param.grad.coalesce(), group)
+                    elif param.grad is not None:
                         self._update_one(formula, param, numbers, flags, group, record)
 
     def _update_one(self, formula, param, numbers, flags, group, record):
@@ -95,11 +97,19 @@ class ByFormula(Optimizer):
                 else:
                     target.fill_(value)
 
+    _update_sparse = None  # of those that take sparse gradients: (param, grad, group) changes a parameter
+
     def _refuse_sparse(self):
+        if self._update_sparse is not None:
+            return
         for group in self.param_groups:
             for param in group["params"]:
-                if param.grad is not None and param.grad.layout != cresset.strided:
+                if param.grad is not None and _is_sparse(param.grad):
                     raise RuntimeError(f"{type(self).__name__} does not support sparse gradients{self._about_sparse}")
+
+
+def _is_sparse(grad):
+    return grad.layout != cresset.strided
 
 
 def _flags(formula, variant):

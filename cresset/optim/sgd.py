@@ -1,7 +1,7 @@
 """Stochastic gradient descent."""
 
 from .by_formula import ByFormula, begin
-from .optimizer import check_at_least_zero, check_flags, check_lr
+from .optimizer import check_at_least_zero, check_flags, check_lr, number
 
 
 class SGD(ByFormula):
@@ -53,6 +53,18 @@ class SGD(ByFormula):
 
     def _start(self, state, param, group):
         begin(state, param, "momentum_buffer")
+
+    def _update_sparse(self, param, grad, group):
+        if group["weight_decay"]:
+            raise RuntimeError("SGD: weight_decay would make a sparse gradient dense; set it to 0")
+        grad = -grad if group["maximize"] else grad
+        if group["momentum"]:
+            state = self.state[param]
+            running = state.get("momentum_buffer")
+            running = grad if running is None else running * group["momentum"] + grad * (1 - group["dampening"])
+            state["momentum_buffer"] = running
+            grad = grad + running * group["momentum"] if group["nesterov"] else running
+        param.add_(grad, alpha=-number(group["lr"]))
 
     def _calls(self, fresh=()):
         calls = super()._calls()

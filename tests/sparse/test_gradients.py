@@ -69,6 +69,21 @@ def test_sparse_adam_refuses_dense_gradients():
         optim.SparseAdam([w]).step()
 
 
+def test_sgd_adds_sparse_gradients():
+    e = table()
+    e(cresset.tensor([1, 1])).sum().backward()
+    optim.SGD(e.parameters(), lr=0.5).step()
+    assert e.weight.tolist() == [[0.0, 0.0], [-1.0, -1.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+def test_adagrad_scales_the_rows_of_sparse_gradients():
+    e = table()
+    e(cresset.tensor([1, 1])).sum().backward()
+    optim.Adagrad(e.parameters(), lr=0.5).step()
+    assert e.weight[1].tolist() == pytest.approx([-0.5, -0.5])  # g / sqrt(g^2) = 1
+    assert e.weight[0].tolist() == [0.0, 0.0]
+
+
 @pytest.mark.parametrize("kind", [optim.Adam, optim.RMSprop, optim.Adamax])
 def test_other_optimizers_refuse_sparse_gradients(kind):
     e = table()

@@ -1,0 +1,147 @@
+"""Nested tensors: batches of tensors that differ in size. PyTorch's torch.nested.
+
+A nested tensor is an interpreted one: see Note [Interpreted tensors] in cresset/interpreted.py.
+"""
+
+import cresset
+
+from . import rules  # noqa: F401  they enter their rules
+from .tensor import NestedTensor, from_items, nested, padded
+
+__all__ = ["as_nested_tensor", "masked_select", "narrow", "nested_tensor", "nested_tensor_from_jagged", "to_padded_tensor"]
+
+
+def _layout(layout):
+    layout = cresset.strided if layout is None else layout
+    if layout not in (cresset.strided, cresset.jagged):
+        raise RuntimeError(f"Specified layout is unsupported for nested tensors: {layout}")
+    return layout
+
+
+def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """A nested tensor with a copy of each of `tensor_list`: a leaf of its own.
+
+    Args:
+        tensor_list: tensors, or nested lists of numbers, with the same number of dimensions.
+        layout: torch.strided, or torch.jagged, in which the components may differ in their first dimension alone.
+
+    >>> nt = cresset.nested.nested_tensor([cresset.ones(2), cresset.zeros(1)])
+    >>> nt.to_padded_tensor(-1.0)
+    tensor([[ 1.,  1.],
+            [ 0., -1.]])
+    """
+    if isinstance(tensor_list, NestedTensor):
+        tensor_list = tensor_list.unbind()
+    parts = [
+        t.detach().to(dtype=dtype, device=device) if isinstance(t, cresset.Tensor) else cresset.tensor(t, dtype=dtype, device=device) for t in tensor_list
+    ]
+    if dtype is None and parts and any(t.dtype != parts[0].dtype for t in parts):
+        parts = [t.to(parts[0].dtype) for t in parts]
+    new = from_items(parts, _layout(layout))
+    if len(parts) == 1:
+        new._become(new._with(new._recorded.clone()))
+    return new.requires_grad_() if requires_grad else new
+
+
+def as_nested_tensor(ts, dtype=None, device=None, layout=None):
+    """A nested tensor of `ts`, a list of tensors or a dense batch; gradients flow back to them.
+
+    >>> x = cresset.ones(2, requires_grad=True)
+    >>> cresset.nested.as_nested_tensor([x, x], layout=cresset.jagged).sum().backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
+    if isinstance(ts, NestedTensor):
+        if layout is None or layout == ts.layout:
+            return ts if dtype is None else ts.to(dtype)
+        return from_items(ts.unbind(), _layout(layout))
+    if not isinstance(ts, (list, tuple, cresset.Tensor)):
+        raise TypeError(f"as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of tensors, got {type(ts).__name__}")
+    if isinstance(ts, cresset.Tensor):
+        if ts.dim() < 2:
+            raise RuntimeError(f"as_nested_tensor(): Expected tensor argument to have dim() > 1, got {ts.dim()}")
+        ts = ts.unbind(0)
+    return from_items([cresset.as_tensor(t, dtype=dtype, device=device) for t in ts], _layout(layout))
+
+
+def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=None, min_seqlen=None, max_seqlen=None):
+    """A nested tensor of layout torch.jagged on packed `values`, which it shares; gradients flow back to them.
+
+    Args:
+        offsets: where each component begins, and where the last ends.
+        lengths: how long each is, when there are gaps between them, or in place of offsets.
+        jagged_dim: the ragged dimension of the result; 1 by default.
+
+    >>> nt = cresset.nested.nested_tensor_from_jagged(cresset.arange(5.0), cresset.tensor([0, 2, 5]))
+    >>> [t.tolist() for t in nt.unbind()]
+    [[0.0, 1.0], [2.0, 3.0, 4.0]]
+    """
+    if offsets is None:
+        if lengths is None:
+            raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
+        offsets, lengths = cresset.cat([lengths.new_zeros(1), lengths.cumsum(0)]), None
+    ragged = 1 if jagged_dim is None else jagged_dim
+    if not 1 <= ragged <= values.dim():
+        raise RuntimeError(f"nested_tensor_from_jagged(): Expected jagged_dim >=1 and at most {values.dim()}, got {ragged}")
+    offsets = offsets.detach()
+    places = offsets.tolist()
+    size = values.shape[ragged - 1]
+    if lengths is not None:
+        if lengths.numel() != offsets.numel() - 1:
+            raise AssertionError(f"offsets and lengths batch sizes must match: offsets.shape[0] - 1 = {offsets.numel() - 1}, lengths.shape[0] = {lengths.numel()}")
+        ends = (offsets[:-1] + lengths).tolist()
+        if any(not 0 <= begin <= end <= size for begin, end in zip(places, ends, strict=False)):
+            raise RuntimeError(f"nested_tensor_from_jagged(): offsets {places} and lengths {lengths.tolist()} go beyond the {size} values")
+    elif not places or places[0] != 0 or places[-1] > size or any(a > b for a, b in zip(places, places[1:], strict=False)):
+        raise RuntimeError(f"nested_tensor_from_jagged(): offsets must begin with 0, not decrease and end within the {size} values, got {places}")
+    elif places[-1] < size:
+        values = values.narrow(ragged - 1, 0, places[-1])
+    return nested(values, cresset.jagged, offsets, ragged, lengths)
+
+
+def narrow(tensor, dim, start, length, layout=None):
+    """A nested tensor of a part of each row of a dense one.
+
+    Args:
+        dim: 1, the dimension from which parts are taken.
+        start, length: of each part: a number, or a tensor with one for each row.
+
+    >>> nt = cresset.nested.narrow(cresset.arange(6.0).reshape(2, 3), 1, cresset.tensor([0, 1]), cresset.tensor([1, 2]), layout=cresset.jagged)
+    >>> [t.tolist() for t in nt.unbind()]
+    [[0.0], [4.0, 5.0]]
+    """
+    if dim != 1:
+        raise RuntimeError(f"jagged layout only supports dim=1, got {dim}")
+    rows = tensor.shape[0]
+    starts = [int(start)] * rows if isinstance(start, int) else start.tolist()
+    lengths = [int(length)] * rows if isinstance(length, int) else length.tolist()
+    parts = [row.narrow(0, s, n) for row, s, n in zip(tensor.unbind(0), starts, lengths, strict=True)]
+    return from_items(parts, _layout(layout))
+
+
+def masked_select(tensor, mask):
+    """A nested tensor of layout torch.jagged with the elements of each row where the mask is True.
+
+    >>> nt = cresset.nested.masked_select(cresset.arange(4).reshape(2, 2), cresset.tensor([[True, True], [False, True]]))
+    >>> [t.tolist() for t in nt.unbind()]
+    [[0, 1], [3]]
+    """
+    if tensor.layout != cresset.strided:
+        raise RuntimeError(f"masked_select: expected a strided tensor, got {tensor.layout}")
+    mask = mask.expand(tensor.shape)
+    counts = mask.sum(-1).reshape(-1)
+    return nested_tensor_from_jagged(tensor.masked_select(mask), cresset.cat([counts.new_zeros(1), counts.cumsum(0)]))
+
+
+def to_padded_tensor(input, padding, output_size=None, out=None):
+    """A dense tensor in which all components have one size, filled up with `padding`.
+
+    >>> nt = cresset.nested.nested_tensor([cresset.ones(1), cresset.ones(2)])
+    >>> cresset.nested.to_padded_tensor(nt, 0.0)
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
+    if not isinstance(input, NestedTensor):
+        raise RuntimeError("to_padded_tensor: expected a nested tensor; a dense one has nothing to fill up")
+    result = padded(input, padding, output_size)
+    return result if out is None else out.copy_(result)

@@ -1,0 +1,315 @@
+"""NestedTensor: a batch of tensors that differ in size, in one packed tensor.
+
+Packed: the components lie one after the other along the dimension in which they differ, the ragged one, and `offsets` says where each
+begins. Components that differ in several dimensions (layout strided only) lie flat, with their shapes beside them.
+"""
+
+import itertools
+import math
+
+import cresset
+from cresset import _native
+
+from ..interpreted import InterpretedTensor, make
+
+rules = {}  # operator name -> rule
+_numbers = itertools.count(1)
+
+
+class RaggedSize(int):
+    """The size of a ragged dimension: no number, but the same for all tensors of the same offsets. As an integer it is -1, "what fits"."""
+
+    def __new__(cls, number):
+        size = super().__new__(cls, -1)
+        size.number = number
+        return size
+
+    def __repr__(self):
+        return f"j{self.number}"
+
+    __str__ = __repr__
+
+    def __eq__(self, other):
+        return isinstance(other, RaggedSize) and other.number == self.number
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash(("ragged", self.number))
+
+
+def number_of(offsets):
+    """The number of a ragged dimension, kept with its offsets."""
+    notes = offsets.__dict__
+    if "_ragged_number" not in notes:
+        notes["_ragged_number"] = next(_numbers)
+    return notes["_ragged_number"]
+
+
+class NestedTensor(InterpretedTensor):
+    """A batch of tensors of different sizes. Made by `cresset.nested.nested_tensor` and its relatives."""
+
+    rules = rules
+    kind = "nested"
+    instead = "to_padded_tensor(0.0)"
+    is_nested = True
+    is_sparse = False
+
+    @property
+    def layout(self):
+        return self._layout
+
+    @property
+    def _recorded(self):
+        return self._packed
+
+    def _with(self, recorded):
+        return nested(recorded, self._layout, self._offsets, self._ragged, self._lengths, self._shapes)
+
+    def _become(self, other):
+        for name in ("_packed", "_layout", "_offsets", "_ragged", "_lengths", "_shapes"):
+            self.__dict__[name] = other.__dict__[name]
+
+    @property
+    def is_flat(self):
+        return self._shapes is not None
+
+    # ---- sizes
+
+    @property
+    def shape(self):
+        return self.size()
+
+    @property
+    def ndim(self):
+        return self.dim()
+
+    def dim(self):
+        """The number of dimensions, the batch counted."""
+        if self._shapes is not None:
+            return 1 + (len(self._shapes[0]) if self._shapes else 0)
+        return self._packed.dim() + 1
+
+    def size(self, dim=None):
+        """The sizes; that of the ragged dimension is a symbol. In the strided layout a dimension must be regular to have a size."""
+        if dim is None:
+            if self._layout == cresset.jagged:
+                return tuple(self.size(d) for d in range(self.dim()))
+            raise RuntimeError("size: a nested tensor of the strided layout has no size as a whole; ask for one dimension, size(0), or unbind() it")
+        rank = self.dim()
+        if not -rank <= dim < rank:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
+        dim %= rank
+        if dim == 0:
+            return self._offsets.numel() - 1 if self._shapes is None else len(self._shapes)
+        if self._layout == cresset.jagged:
+            return RaggedSize(number_of(self._offsets)) if dim == self._ragged else self._packed.shape[dim - 1]
+        sizes = {shape[dim - 1] for shape in component_shapes(self)}
+        if len(sizes) != 1:
+            raise RuntimeError(f"Given dimension {dim} is irregular and does not have a size.")
+        return sizes.pop()
+
+    def numel(self):
+        """The number of elements of all components."""
+        return self._packed.numel() if self._lengths is None else sum(math.prod(shape) for shape in component_shapes(self))
+
+    nelement = numel
+
+    def __len__(self):
+        return self.size(0)
+
+    def stride(self, dim=None):
+        """Refused: components have strides, their batch has none."""
+        raise RuntimeError("stride: a nested tensor has no strides; its values() have")
+
+    def is_contiguous(self, memory_format=None):
+        """Whether the components lie one after the other without gaps."""
+        return self._lengths is None and self._packed.is_contiguous()
+
+    def _nested_tensor_size(self):
+        """The shapes of the components, a row for each."""
+        return cresset.tensor([list(shape) for shape in component_shapes(self)], dtype=cresset.int64)
+
+    # ---- parts
+
+    def values(self):
+        """The packed components: along the ragged dimension in the jagged layout, flat in the strided one."""
+        if self._layout == cresset.jagged:
+            return self._packed.view(self._packed.shape) if self._packed.requires_grad else self._packed
+        return cresset.cat([item.reshape(-1) for item in items(self)]) if not self.is_flat else self._packed
+
+    def offsets(self):
+        """Where each component begins along the ragged dimension, and where the last ends."""
+        self._only_jagged("offsets")
+        return self._offsets
+
+    def lengths(self):
+        """The sizes of the ragged dimension when there are gaps between the components; else None."""
+        self._only_jagged("lengths")
+        return self._lengths
+
+    def _only_jagged(self, name):
+        if self._layout != cresset.jagged:
+            raise AttributeError(f"{name}: only nested tensors of layout torch.jagged have them, this one is {self._layout}")
+
+    @property
+    def _ragged_idx(self):
+        return self._ragged
+
+    def unbind(self, dim=0):
+        """The components."""
+        if dim != 0:
+            raise RuntimeError(f"unbind: NestedTensor can only be unbound along dimension 0, got dimension {dim} instead.")
+        return list(items(self))
+
+    def __iter__(self):
+        return iter(items(self))
+
+    def __getitem__(self, index):
+        first, *rest = index if isinstance(index, tuple) else (index,)
+        if isinstance(first, int):
+            n = self.size(0)
+            if not -n <= first < n:
+                raise IndexError(f"index {first} is out of bounds for dimension 0 with size {n}")
+            item = items(self)[first]
+            return item[tuple(rest)] if rest else item
+        if first is Ellipsis or first == slice(None):
+            chosen = [item[(...,) + tuple(rest) if first is Ellipsis else tuple(rest)] if rest else item for item in items(self)]
+            return from_items(chosen, self._layout)
+        if isinstance(first, slice) and not rest:
+            return from_items(list(items(self))[first], self._layout)
+        raise RuntimeError(f"index: a nested tensor takes an integer or a range for its batch, got {first!r}")
+
+    def to_padded_tensor(self, padding, output_size=None):
+        """A dense tensor in which all components have one size, filled up with `padding`."""
+        return padded(self, padding, output_size)
+
+    def to_dense(self, dtype=None, *, masked_grad=None):
+        """Refused: say what to fill up with, by `to_padded_tensor`."""
+        raise RuntimeError("to_dense: components differ in size; call to_padded_tensor(padding)")
+
+    def detach(self):
+        """The same components without history."""
+        return self._with(self._packed.detach())
+
+    def tolist(self):
+        """The components as nested lists."""
+        return [item.tolist() for item in items(self)]
+
+    def item(self):
+        """The only element as a Python number."""
+        if self.numel() != 1:
+            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        return items(self)[0].item()
+
+    def __repr__(self, *, tensor_contents=None):
+        history = f", grad_fn=<{self.grad_fn.name()}>" if self.grad_fn is not None else ", requires_grad=True" if self.requires_grad else ""
+        if self._layout == cresset.jagged:
+            sizes = ", ".join(str(n) for n in self.size())
+            return f"NestedTensor(size=({sizes}), offsets={self._offsets}, contiguous={self.is_contiguous()}{history})"
+        shown = ["  " + str(item.detach()).replace("\n", "\n  ") for item in items(self)]
+        return "nested_tensor([\n" + ",\n".join(shown) + "\n]" + history + ")"
+
+    def __deepcopy__(self, memo):
+        import copy
+
+        if id(self) not in memo:
+            memo[id(self)] = self._with(copy.deepcopy(self._packed, memo))
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol):
+        return rebuild_nested, (self._packed, str(self._layout)[6:], self._offsets, self._ragged, self._lengths, self._shapes)
+
+
+def nested(packed, layout, offsets=None, ragged=1, lengths=None, shapes=None):
+    """A nested tensor of parts that are known to fit."""
+    rank = packed.dim() + 1 if shapes is None else 1 + (len(shapes[0]) if shapes else 0)
+    new = make(NestedTensor, (1,) * rank, packed.dtype, packed.device)
+    new._packed, new._layout, new._offsets, new._ragged, new._lengths, new._shapes = packed, layout, offsets, ragged, lengths, shapes
+    return new
+
+
+def rebuild_nested(packed, layout, offsets, ragged, lengths, shapes):
+    """The inverse of pickling."""
+    return nested(packed, getattr(_native, layout), offsets, ragged, lengths, shapes)
+
+
+def lengths_of(tensor):
+    """The ragged size of each component, as Python numbers."""
+    if tensor._lengths is not None:
+        return tensor._lengths.tolist()
+    return (tensor._offsets[1:] - tensor._offsets[:-1]).tolist()
+
+
+def component_shapes(tensor):
+    """The shape of each component."""
+    if tensor._shapes is not None:
+        return tensor._shapes
+    before, after = tensor._packed.shape[: tensor._ragged - 1], tensor._packed.shape[tensor._ragged :]
+    return [(*before, n, *after) for n in lengths_of(tensor)]
+
+
+def items(tensor):
+    """The components, which belong to the graph of the packed values."""
+    if tensor._shapes is not None:
+        parts = tensor._packed.split([math.prod(shape) for shape in tensor._shapes])
+        return tuple(part.reshape(shape) for part, shape in zip(parts, tensor._shapes, strict=True))
+    dim = tensor._ragged - 1
+    if tensor._lengths is None:
+        return tensor._packed.split(lengths_of(tensor), dim) if tensor._offsets.numel() > 1 else ()
+    starts = tensor._offsets.tolist()[: tensor._lengths.numel()]
+    return tuple(tensor._packed.narrow(dim, start, n) for start, n in zip(starts, lengths_of(tensor), strict=True))
+
+
+def from_items(tensors, layout, ragged=None):
+    """A nested tensor of components. With one dimension in which they differ they are packed along it."""
+    tensors = list(tensors)
+    if not tensors:
+        if layout == cresset.jagged:
+            raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
+        return nested(cresset.empty(0), layout, shapes=[])
+    first = tensors[0]
+    for place, item in enumerate(tensors):
+        if item.dim() != first.dim():
+            raise RuntimeError(
+                f"All Tensors given to nested_tensor must have the same dimension. Found dimension {item.dim()} for Tensor at index {place} "
+                f"and dimension {first.dim()} for Tensor at index 0."
+            )
+    differ = [d for d in range(first.dim()) if len({item.shape[d] for item in tensors}) > 1]
+    if first.dim() == 0 or len(differ) > 1 or (layout == cresset.jagged and ragged is None and differ not in ([], [0])):
+        if layout == cresset.jagged:
+            raise RuntimeError(
+                "Cannot represent given tensor list as a nested tensor with the jagged layout. Note that the jagged layout only allows for a "
+                f"single ragged dimension, (B, *, D_0, ..., D_N). The components have shapes {[tuple(item.shape) for item in tensors]}."
+            )
+        return nested(cresset.cat([item.reshape(-1) for item in tensors]), layout, shapes=[tuple(item.shape) for item in tensors])
+    dim = differ[0] if differ else (ragged or 1) - 1
+    offsets = cresset.tensor([0, *itertools.accumulate(item.shape[dim] for item in tensors)], dtype=cresset.int64)
+    return nested(cresset.cat(tensors, dim), layout, offsets, dim + 1)
+
+
+def padded(tensor, padding, output_size=None):
+    """All components in one dense tensor, filled up with `padding`."""
+    shapes = component_shapes(tensor)
+    if not shapes:
+        return cresset.empty(output_size or (0,), dtype=tensor.dtype)
+    size = [len(shapes), *(max(shape[d] for shape in shapes) for d in range(len(shapes[0])))]
+    if output_size is not None:
+        output_size = [n if wanted in (-1, None) else wanted for n, wanted in zip(size, output_size, strict=False)]
+        if len(output_size) != len(size) or any(have > want for have, want in zip(size, output_size, strict=True)):
+            raise RuntimeError(f"to_padded_tensor: Value in output_size is less than NestedTensor padded size. Truncation is not supported: {output_size} for {size}")
+        size = output_size
+    filled = cresset.full(size, padding, dtype=tensor.dtype, device=tensor.device)
+    if tensor._shapes is None and tensor._ragged == 1 and tensor._lengths is None:
+        lengths = tensor._offsets[1:] - tensor._offsets[:-1]
+        which = cresset.arange(len(shapes)).repeat_interleave(lengths)
+        place = cresset.arange(which.numel()) - tensor._offsets[:-1][which]
+        inner = tuple(slice(n) for n in tensor._packed.shape[1:])
+        if all(s == slice(n) for s, n in zip(inner, size[2:], strict=True)):
+            return filled.index_put((which, place), tensor._packed)
+    rows = []
+    for item in items(tensor):
+        spread = [(0, n - have) for n, have in zip(size[1:], item.shape, strict=True)]
+        rows.append(cresset.constant_pad_nd(item, [amount for pair in reversed(spread) for amount in pair], padding))
+    return cresset.cat([cresset.stack(rows), filled[len(rows) :]]) if rows else filled

@@ -1,0 +1,151 @@
+"""Quantisation: real numbers to integers with a scale, and back; and its imitation in floating point, for training.
+
+The class of quantised tensors is in cresset/quantized.py, which loads at the first call.
+"""
+
+import cresset
+
+from .registry import function
+
+
+@function
+def quantize_per_tensor(input, scale, zero_point, dtype):
+    """The tensor as integers round(x / scale) + zero_point.
+
+    >>> q = cresset.quantize_per_tensor(cresset.tensor([-1.0, 0.0, 1.0]), scale=0.5, zero_point=10, dtype=cresset.quint8)
+    >>> q.int_repr(), q.dequantize()
+    (tensor([ 8, 10, 12], dtype=torch.uint8), tensor([-1.,  0.,  1.]))
+    """
+    from ..quantized import quantize_per_tensor as quantize
+
+    return quantize(input, scale, zero_point, dtype)
+
+
+@function
+def quantize_per_channel(input, scales, zero_points, axis, dtype):
+    """The tensor as integers, with a scale and a zero point for each place of dimension `axis`.
+
+    >>> x = cresset.tensor([[1.0, 2.0], [10.0, 20.0]])
+    >>> cresset.quantize_per_channel(x, cresset.tensor([0.5, 5.0]), cresset.tensor([0, 0]), 0, cresset.qint8).int_repr()
+    tensor([[2, 4],
+            [2, 4]], dtype=torch.int8)
+    """
+    from ..quantized import quantize_per_channel as quantize
+
+    return quantize(input, scales, zero_points, axis, dtype)
+
+
+@function
+def quantize_per_tensor_dynamic(input, dtype, reduce_range):
+    """The tensor as integers, with the scale and the zero point that its extremes ask for.
+
+    >>> cresset.quantize_per_tensor_dynamic(cresset.tensor([0.0, 255.0]), cresset.quint8, False).q_scale()
+    1.0
+    """
+    from ..quantized import quantize_per_tensor_dynamic as quantize
+
+    return quantize(input, dtype, reduce_range)
+
+
+@function(method=True)
+def dequantize(input):
+    """The numbers that the integers of a quantised tensor stand for; a floating-point tensor in float32.
+
+    >>> cresset.dequantize(cresset.tensor([1.5]))
+    tensor([1.5000])
+    """
+    if isinstance(input, (list, tuple)):
+        return [t.dequantize() for t in input]
+    return input.dequantize() if input.is_quantized else input.to(cresset.float32)
+
+
+@function
+def _make_per_tensor_quantized_tensor(input, scale, zero_point):
+    """A quantised tensor of given integers."""
+    from ..quantized import quantized
+
+    names = {cresset.int8: cresset.qint8, cresset.uint8: cresset.quint8, cresset.int32: cresset.qint32}
+    if input.dtype not in names:
+        raise RuntimeError(f"_make_per_tensor_quantized_tensor: expected int8, uint8 or int32, got {input.dtype}")
+    return quantized(input.clone(), names[input.dtype], float(scale), int(zero_point))
+
+
+@function
+def _make_per_channel_quantized_tensor(input, scale, zero_point, axis):
+    """A quantised tensor of given integers, with a scale for each channel."""
+    from ..quantized import quantized
+
+    names = {cresset.int8: cresset.qint8, cresset.uint8: cresset.quint8, cresset.int32: cresset.qint32}
+    if input.dtype not in names:
+        raise RuntimeError(f"_make_per_channel_quantized_tensor: expected int8, uint8 or int32, got {input.dtype}")
+    return quantized(input.clone(), names[input.dtype], scale.double(), zero_point.long(), axis)
+
+
+def _of_quantised(name):
+    def refuse(self):
+        raise RuntimeError(f"{name}: expected a quantised tensor, got {self.dtype}; quantize_per_tensor makes one")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = "Of quantised tensors alone; see cresset.quantize_per_tensor."
+    return function(refuse, method=True)
+
+
+for _name in ("int_repr", "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis"):
+    _refuse = _of_quantised(_name)
+
+    @function(name=_name)
+    def _ask(input, name=_name, refuse=_refuse):
+        return getattr(input, name)() if input.is_quantized else refuse(input)
+
+
+_of_quantised("qscheme")
+
+
+# ---- imitation
+
+
+def _bounds(who, quant_min, quant_max):
+    if quant_min > quant_max:
+        raise RuntimeError(f"{who}: `quant_min` should be less than or equal to `quant_max`, got {quant_min} and {quant_max}")
+
+
+def _imitated(input, scale, zero_point, quant_min, quant_max):
+    """What quantising and dequantising gives. The gradient goes through where the integer was within bounds."""
+    with cresset.no_grad():
+        integer = cresset.round(input.detach() * (1.0 / scale)) + zero_point
+        inside = (integer >= quant_min) & (integer <= quant_max)
+        value = (integer.clamp(quant_min, quant_max) - zero_point) * scale
+        value = value.to(input.dtype)
+    if not (input.requires_grad and cresset.is_grad_enabled()):
+        return value
+    passed = input.where(inside, 0.0)
+    return value + (passed - passed.detach())  # the difference is zero, and has the gradient
+
+
+@function
+def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max):
+    """What quantising to the integers from `quant_min` to `quant_max` and back gives, with a gradient of one within the bounds.
+
+    >>> cresset.fake_quantize_per_tensor_affine(cresset.tensor([0.12, 9.0]), 0.1, 0, 0, 15)
+    tensor([0.1000, 1.5000])
+    """
+    _bounds("fake_quantize_per_tensor_affine", quant_min, quant_max)
+    scale = scale if isinstance(scale, cresset.Tensor) else cresset.tensor(scale, dtype=cresset.float32)
+    return _imitated(input, scale.detach(), zero_point, quant_min, quant_max)
+
+
+@function
+def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, quant_max):
+    """`fake_quantize_per_tensor_affine` with a scale and a zero point for each place of dimension `axis`.
+
+    >>> x = cresset.tensor([[0.12], [0.12]])
+    >>> cresset.fake_quantize_per_channel_affine(x, cresset.tensor([0.1, 1.0]), cresset.tensor([0, 0]), 0, 0, 15)
+    tensor([[0.1000],
+            [0.0000]])
+    """
+    _bounds("fake_quantize_per_channel_affine", quant_min, quant_max)
+    if scale.numel() != input.shape[axis] or zero_point.numel() != input.shape[axis]:
+        raise RuntimeError(f"fake_quantize_per_channel_affine: dimensions of scale and zero-point are not consistent with the {input.shape[axis]} channels")
+    shape = [1] * input.dim()
+    shape[axis] = -1
+    return _imitated(input, scale.detach().reshape(shape), zero_point.reshape(shape), quant_min, quant_max)
