@@ -11,6 +11,7 @@ from . import (
     noting,
     parallel,
     parameter,
+    quantized,
     utils,
 )
 from .activation import (

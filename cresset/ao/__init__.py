@@ -1,0 +1,5 @@
+"""Optimising trained models: PyTorch's torch.ao. Here that is quantisation: `ao.quantization` and the layers of `ao.nn.quantized`."""
+
+from . import nn, quantization
+
+__all__ = ["nn", "quantization"]

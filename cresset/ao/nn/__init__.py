@@ -1,0 +1,5 @@
+"""Layers of quantised models."""
+
+from . import intrinsic, qat, quantized
+
+__all__ = ["intrinsic", "qat", "quantized"]

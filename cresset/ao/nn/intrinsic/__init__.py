@@ -1,0 +1,31 @@
+"""Layers that `fuse_modules` puts together: they compute one after the other, and are quantised as one."""
+
+from cresset import nn
+
+__all__ = ["ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearReLU"]
+
+
+class _Fused(nn.Sequential):
+    """Layers that are quantised as one."""
+
+
+class LinearReLU(_Fused):
+    """A linear layer and a relu."""
+
+    def __init__(self, linear, relu):
+        super().__init__(linear, relu)
+
+
+class ConvReLU1d(_Fused):
+    """A convolution and a relu."""
+
+    def __init__(self, conv, relu):
+        super().__init__(conv, relu)
+
+
+class ConvReLU2d(ConvReLU1d):
+    """A convolution and a relu."""
+
+
+class ConvReLU3d(ConvReLU1d):
+    """A convolution and a relu."""

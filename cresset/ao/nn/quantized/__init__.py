@@ -1,0 +1,24 @@
+"""Layers that hold integers: what `convert` and `quantize_dynamic` put in the place of floating-point ones.
+
+`dynamic` has those that quantise their input by its own extremes; those here take and give quantised tensors.
+"""
+
+from . import dynamic
+from .functional_modules import FloatFunctional, FXFloatFunctional, QFunctional
+from .modules import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvReLU1d,
+    ConvReLU2d,
+    ConvReLU3d,
+    DeQuantize,
+    Linear,
+    LinearReLU,
+    Quantize,
+)
+
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "DeQuantize", "FXFloatFunctional", "FloatFunctional", "Linear", "LinearReLU",
+    "QFunctional", "Quantize", "dynamic",
+]  # fmt: skip

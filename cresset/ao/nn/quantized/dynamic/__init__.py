@@ -1,0 +1,5 @@
+"""Layers with integer weights that quantise each input by its own extremes."""
+
+from .linear import Linear
+
+__all__ = ["Linear"]

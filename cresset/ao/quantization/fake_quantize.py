@@ -1,0 +1,111 @@
+"""FakeQuantize: quantisation imitated in floating point, so that a model learns to live with it."""
+
+import cresset
+from cresset import nn
+
+from .observer import MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver, _Later
+
+
+class FakeQuantizeBase(nn.Module):
+    """The base of modules that imitate quantisation; both the imitation and the observer can be turned off."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("fake_quant_enabled", cresset.tensor([1], dtype=cresset.uint8))
+        self.register_buffer("observer_enabled", cresset.tensor([1], dtype=cresset.uint8))
+
+    def enable_fake_quant(self, enabled=True):
+        """Imitate (or no longer)."""
+        self.fake_quant_enabled[0] = 1 if enabled else 0
+
+    def disable_fake_quant(self):
+        """Let tensors pass as they are."""
+        self.enable_fake_quant(False)
+
+    def enable_observer(self, enabled=True):
+        """Go on (or stop) finding the scale."""
+        self.observer_enabled[0] = 1 if enabled else 0
+
+    def disable_observer(self):
+        """Keep the scale."""
+        self.enable_observer(False)
+
+    @classmethod
+    def with_args(cls, **kwargs):
+        """The class with some of its arguments, to be called with the rest."""
+        return _Later(cls, **kwargs)
+
+
+class FakeQuantize(FakeQuantizeBase):
+    """Finds a scale with an observer, and gives what quantising with it and back gives.
+
+    Args:
+        observer: the class that finds the scale; `observer_kwargs` go to it.
+
+    >>> fake = cresset.ao.quantization.FakeQuantize(quant_min=0, quant_max=255)
+    >>> fake(cresset.tensor([0.0, 100.4, 255.0]))
+    tensor([  0., 100., 255.])
+    """
+
+    def __init__(self, observer=MovingAverageMinMaxObserver, quant_min=None, quant_max=None, is_dynamic=False, **observer_kwargs):
+        super().__init__()
+        if quant_min is not None and quant_max is not None:
+            observer_kwargs |= {"quant_min": quant_min, "quant_max": quant_max}
+        self.activation_post_process = observer(**observer_kwargs)
+        watch = self.activation_post_process
+        self.quant_min, self.quant_max, self.dtype, self.qscheme = watch.quant_min, watch.quant_max, watch.dtype, watch.qscheme
+        self.ch_axis = getattr(watch, "ch_axis", -1)
+        self.is_per_channel = self.qscheme in (cresset.per_channel_affine, cresset.per_channel_symmetric)
+        self.is_dynamic = is_dynamic
+        self.register_buffer("scale", cresset.tensor([1.0]))
+        self.register_buffer("zero_point", cresset.tensor([0], dtype=cresset.int))
+
+    def calculate_qparams(self):
+        """(scale, zero_point) of what the observer saw."""
+        return self.activation_post_process.calculate_qparams()
+
+    def forward(self, X):
+        if self.observer_enabled[0] == 1:
+            self.activation_post_process(X.detach())
+            scale, zero_point = self.calculate_qparams()
+            self.scale, self.zero_point = scale.float(), zero_point.int()
+        if self.fake_quant_enabled[0] == 1:
+            if self.is_per_channel:
+                return cresset.fake_quantize_per_channel_affine(X, self.scale, self.zero_point, self.ch_axis, self.quant_min, self.quant_max)
+            return cresset.fake_quantize_per_tensor_affine(X, self.scale, self.zero_point, self.quant_min, self.quant_max)
+        return X
+
+    def extra_repr(self):
+        return (
+            f"fake_quant_enabled={self.fake_quant_enabled}, observer_enabled={self.observer_enabled}, quant_min={self.quant_min}, "
+            f"quant_max={self.quant_max}, dtype={self.dtype}, qscheme={self.qscheme}, ch_axis={self.ch_axis}, scale={self.scale}, zero_point={self.zero_point}"
+        )
+
+
+FusedMovingAvgObsFakeQuantize = FakeQuantize  # one name for the fused form: the result is the same
+
+default_fake_quant = FakeQuantize.with_args(
+    observer=MovingAverageMinMaxObserver, quant_min=0, quant_max=255, dtype=cresset.quint8, qscheme=cresset.per_tensor_affine, reduce_range=True
+)
+default_weight_fake_quant = FakeQuantize.with_args(
+    observer=MovingAverageMinMaxObserver, quant_min=-128, quant_max=127, dtype=cresset.qint8, qscheme=cresset.per_tensor_symmetric, reduce_range=False
+)
+default_per_channel_weight_fake_quant = FakeQuantize.with_args(
+    observer=MovingAveragePerChannelMinMaxObserver, quant_min=-128, quant_max=127, dtype=cresset.qint8, qscheme=cresset.per_channel_symmetric, reduce_range=False, ch_axis=0
+)
+default_fused_act_fake_quant, default_fused_wt_fake_quant = default_fake_quant, default_weight_fake_quant
+default_fused_per_channel_wt_fake_quant = default_per_channel_weight_fake_quant
+
+
+def _for_each(method):
+    def apply(mod):
+        if isinstance(mod, FakeQuantizeBase):
+            getattr(mod, method)()
+
+    apply.__name__ = method
+    apply.__doc__ = f"`{method}` of a module that imitates quantisation, others are left alone: model.apply({method})."
+    return apply
+
+
+enable_fake_quant, disable_fake_quant = _for_each("enable_fake_quant"), _for_each("disable_fake_quant")
+enable_observer, disable_observer = _for_each("enable_observer"), _for_each("disable_observer")

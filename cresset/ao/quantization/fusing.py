@@ -1,0 +1,71 @@
+"""fuse_modules: batch norm folded into the layer before it, and a relu kept with it, so that they are quantised as one."""
+
+import copy
+
+import cresset
+from cresset import nn
+
+from ..nn import intrinsic
+
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+
+
+def fold_batch_norm(layer, norm):
+    """A copy of a linear or convolution layer that does what layer and norm do in evaluation.
+
+    y = (W x + b - m) * g / sqrt(v + eps) + h: the weight and the bias take the factor, the bias the rest.
+    """
+    if layer.training:
+        raise RuntimeError("fuse_modules: batch norm can be folded in evaluation only; call model.eval() first, or fuse_modules_qat")
+    new = copy.deepcopy(layer)
+    with cresset.no_grad():
+        gain = norm.weight if norm.weight is not None else cresset.ones_like(norm.running_var)
+        shift = norm.bias if norm.bias is not None else cresset.zeros_like(norm.running_mean)
+        factor = gain / (norm.running_var + norm.eps).sqrt()
+        bias = layer.bias if layer.bias is not None else cresset.zeros_like(norm.running_mean)
+        new.weight = nn.Parameter(layer.weight * factor.reshape(-1, *(1,) * (layer.weight.dim() - 1)))
+        new.bias = nn.Parameter((bias - norm.running_mean) * factor + shift)
+    return new
+
+
+def _fused(layers, training):
+    first, *rest = layers
+    if rest and isinstance(rest[0], _NORMS):
+        if training:
+            raise NotImplementedError("fuse_modules_qat: batch norm is not folded in training here; fuse in evaluation, or leave the norm as it is")
+        first, rest = fold_batch_norm(first, rest[0]), rest[1:]
+    if not rest:
+        return first
+    if len(rest) > 1 or not isinstance(rest[0], nn.ReLU):
+        raise NotImplementedError(f"fuse_modules: cannot fuse modules: {tuple(type(layer).__name__ for layer in layers)}")
+    for kind, name in ((nn.Linear, "LinearReLU"), (nn.Conv1d, "ConvReLU1d"), (nn.Conv2d, "ConvReLU2d"), (nn.Conv3d, "ConvReLU3d")):
+        if isinstance(first, kind):
+            return getattr(intrinsic, name)(first, rest[0])
+    raise NotImplementedError(f"fuse_modules: cannot fuse modules: {tuple(type(layer).__name__ for layer in layers)}")
+
+
+def _fuse(model, modules_to_fuse, inplace, training):
+    model = model if inplace else copy.deepcopy(model)
+    groups = [modules_to_fuse] if modules_to_fuse and isinstance(modules_to_fuse[0], str) else modules_to_fuse
+    for names in groups:
+        layers = [model.get_submodule(name) for name in names]
+        for place, (name, layer) in enumerate(zip(names, [_fused(layers, training), *(nn.Identity() for _ in names[1:])], strict=True)):
+            parent, _, own = name.rpartition(".")
+            layer.train(layers[place].training)
+            setattr(model.get_submodule(parent), own, layer)
+    return model
+
+
+def fuse_modules(model, modules_to_fuse, inplace=False, fuser_func=None, fuse_custom_config_dict=None):
+    """Fuse the named modules, a list of names (or several): conv, bn, relu; linear, relu. What is merged into the first becomes Identity.
+
+    >>> model = nn.Sequential(nn.Linear(2, 2), nn.ReLU()).eval()
+    >>> type(cresset.ao.quantization.fuse_modules(model, ["0", "1"])[0]).__name__
+    'LinearReLU'
+    """
+    return _fuse(model, modules_to_fuse, inplace, False)
+
+
+def fuse_modules_qat(model, modules_to_fuse, inplace=False, fuser_func=None, fuse_custom_config_dict=None):
+    """`fuse_modules` for training: layers and relus."""
+    return _fuse(model, modules_to_fuse, inplace, True)

@@ -1,0 +1,361 @@
+"""Observers: modules that look at the tensors that pass and find the scale and the zero point which suit them."""
+
+import functools
+
+import cresset
+from cresset import nn
+from cresset.quantized import held_by
+
+EPS = cresset.finfo(cresset.float32).eps
+
+
+class _Later:
+    """A class with some of its arguments: makes an instance when called."""
+
+    def __init__(self, kind, **kwargs):
+        self.p = functools.partial(kind, **kwargs)
+
+    def __call__(self, *args, **kwargs):
+        return self.p(*args, **kwargs)
+
+    def __repr__(self):
+        return repr(self.p)
+
+    def with_args(self, **kwargs):
+        """The same with further arguments."""
+        return _Later(self.p, **kwargs)
+
+    with_callable_args = with_args
+
+
+class ObserverBase(nn.Module):
+    """The base of observers: `forward(x)` looks at x and returns it, `calculate_qparams()` gives (scale, zero_point)."""
+
+    def __init__(self, dtype, is_dynamic=False):
+        super().__init__()
+        self.dtype, self.is_dynamic = dtype, is_dynamic
+
+    @classmethod
+    def with_args(cls, **kwargs):
+        """The class with some of its arguments, to be called with the rest."""
+        return _Later(cls, **kwargs)
+
+    with_callable_args = with_args
+
+    def forward(self, x):
+        raise NotImplementedError
+
+    def calculate_qparams(self, **kwargs):
+        """(scale, zero_point) of what was seen."""
+        raise NotImplementedError
+
+
+class UniformQuantizationObserverBase(ObserverBase):
+    """Observers that find evenly spaced values.
+
+    Args:
+        qscheme: affine, or symmetric: zero is in the middle.
+        reduce_range: use half of the integers, so that sums of products do not overflow on old processors.
+        quant_min, quant_max: the integers to use, if not all.
+    """
+
+    def __init__(
+        self, dtype=cresset.quint8, qscheme=cresset.per_tensor_affine, reduce_range=False, quant_min=None, quant_max=None, factory_kwargs=None, eps=EPS,
+        is_dynamic=False, **kwargs,
+    ):  # fmt: skip
+        super().__init__(dtype, is_dynamic)
+        self.qscheme, self.reduce_range = qscheme, reduce_range
+        self.register_buffer("eps", cresset.tensor([eps]))
+        _, low, high = held_by(dtype, type(self).__name__)
+        self.has_customized_qrange = quant_min is not None and quant_max is not None
+        if self.has_customized_qrange:
+            if not low <= quant_min < quant_max <= high:
+                raise AssertionError(f"quant_min must be less than quant_max and both within [{low}, {high}] for {dtype}, got {quant_min} and {quant_max}")
+            low, high = quant_min, quant_max
+            if reduce_range:
+                low, high = low // 2, high // 2
+        elif reduce_range:
+            low, high = low // 2, high // 2
+        self.quant_min, self.quant_max = low, high
+
+    def _parameters_of(self, least, greatest):
+        """Scale and zero point of the range from `least` to `greatest` (tensors, one entry for each channel)."""
+        low, high = self.quant_min, self.quant_max
+        least, greatest = least.clamp(max=0.0), greatest.clamp(min=0.0)
+        eps = self.eps.to(least.dtype)
+        if self.qscheme in (cresset.per_tensor_symmetric, cresset.per_channel_symmetric):
+            scale = cresset.maximum(cresset.maximum(-least, greatest) / ((high - low) / 2), eps)
+            middle = ((low + high) // 2 if self.has_customized_qrange else 128) if self.dtype == cresset.quint8 else 0
+            zero = cresset.full(scale.shape, middle, dtype=cresset.int64)
+        else:
+            scale = cresset.maximum((greatest - least) / (high - low), eps)
+            zero = (low - cresset.round(least / scale)).clamp(low, high).long()
+        return scale, zero
+
+    def reset_min_max_vals(self):
+        """Forget what was seen."""
+        raise NotImplementedError("Cannot reset min/max values in the given observer.")
+
+
+class MinMaxObserver(UniformQuantizationObserverBase):
+    """Keeps the least and the greatest element seen.
+
+    >>> observer = cresset.ao.quantization.MinMaxObserver()
+    >>> _ = observer(cresset.tensor([0.0, 255.0]))
+    >>> observer.calculate_qparams()
+    (tensor([1.]), tensor([0]))
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.register_buffer("min_val", cresset.tensor(float("inf")))
+        self.register_buffer("max_val", cresset.tensor(float("-inf")))
+
+    def forward(self, x_orig):
+        if x_orig.numel():
+            x = x_orig.detach().to(self.min_val.dtype)
+            self._see(*self._extremes(x))
+        return x_orig
+
+    def _extremes(self, x):
+        return x.min(), x.max()
+
+    def _see(self, least, greatest):
+        self.min_val.copy_(cresset.minimum(least, self.min_val))
+        self.max_val.copy_(cresset.maximum(greatest, self.max_val))
+
+    @property
+    def _has_seen(self):
+        return self.min_val.numel() > 0 and bool((self.min_val <= self.max_val).all())
+
+    def calculate_qparams(self):
+        """(scale, zero_point) of what was seen."""
+        if not self._has_seen:
+            import warnings
+
+            warnings.warn("must run observer before calling calculate_qparams. Returning default values.", stacklevel=2)
+            return cresset.tensor([1.0]), cresset.tensor([0])
+        return self._parameters_of(self.min_val.reshape(-1), self.max_val.reshape(-1))
+
+    def extra_repr(self):
+        return f"min_val={self.min_val}, max_val={self.max_val}"
+
+    def reset_min_max_vals(self):
+        """Forget what was seen."""
+        self.min_val.fill_(float("inf"))
+        self.max_val.fill_(float("-inf"))
+
+
+class MovingAverageMinMaxObserver(MinMaxObserver):
+    """Keeps running means of the least and the greatest element of each tensor seen."""
+
+    def __init__(self, averaging_constant=0.01, *args, **kwargs):
+        self.averaging_constant = averaging_constant
+        super().__init__(*args, **kwargs)
+        self.averaging_constant = averaging_constant
+
+    def _see(self, least, greatest):
+        if not self._has_seen:
+            return super()._see(least, greatest)
+        self.min_val += self.averaging_constant * (least - self.min_val)
+        self.max_val += self.averaging_constant * (greatest - self.max_val)
+        return None
+
+
+class PerChannelMinMaxObserver(MinMaxObserver):
+    """Keeps the least and the greatest element of each channel."""
+
+    def __init__(self, ch_axis=0, dtype=cresset.quint8, qscheme=cresset.per_channel_affine, *args, **kwargs):
+        super().__init__(dtype, qscheme, *args, **kwargs)
+        self.ch_axis = ch_axis
+        self.min_val, self.max_val = cresset.tensor([]), cresset.tensor([])
+
+    def _extremes(self, x):
+        rows = x.movedim(self.ch_axis, 0).flatten(1) if x.dim() > 1 else x.reshape(-1, 1)
+        return rows.amin(1), rows.amax(1)
+
+    def _see(self, least, greatest):
+        if self.min_val.numel() == 0:
+            self.min_val, self.max_val = least, greatest
+        else:
+            super()._see(least, greatest)
+
+    def reset_min_max_vals(self):
+        """Forget what was seen."""
+        self.min_val, self.max_val = cresset.tensor([]), cresset.tensor([])
+
+    def _load_from_state_dict(self, state_dict, prefix, *args):
+        for name in ("min_val", "max_val"):
+            if prefix + name in state_dict:
+                setattr(self, name, cresset.empty_like(state_dict[prefix + name]))
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
+    """Keeps running means of the least and the greatest element of each channel."""
+
+    def __init__(self, averaging_constant=0.01, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.averaging_constant = averaging_constant
+
+    def _see(self, least, greatest):
+        if self.min_val.numel() == 0:
+            self.min_val, self.max_val = least, greatest
+        else:
+            self.min_val += self.averaging_constant * (least - self.min_val)
+            self.max_val += self.averaging_constant * (greatest - self.max_val)
+
+
+class HistogramObserver(UniformQuantizationObserverBase):
+    """Keeps a histogram, and takes the range with the least squared error of quantisation, which may cut off rare extremes.
+
+    Args:
+        bins: of the histogram.
+    """
+
+    def __init__(self, bins=2048, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.bins = bins
+        self.register_buffer("histogram", cresset.zeros(bins))
+        self.register_buffer("min_val", cresset.tensor(float("inf")))
+        self.register_buffer("max_val", cresset.tensor(float("-inf")))
+
+    def forward(self, x_orig):
+        if x_orig.numel() == 0:
+            return x_orig
+        x = x_orig.detach().float()
+        x = x[cresset.isfinite(x)]
+        if x.numel() == 0:
+            return x_orig
+        least, greatest = min(float(x.min()), float(self.min_val)), max(float(x.max()), float(self.max_val))
+        if float(self.min_val) > float(self.max_val):
+            counts = self._count(x, least, greatest)
+        else:
+            counts = self._count(x, least, greatest) + self._spread(least, greatest)
+        self.histogram.copy_(counts)
+        self.min_val.fill_(least)
+        self.max_val.fill_(greatest)
+        return x_orig
+
+    def _count(self, x, least, greatest):
+        return cresset.histc(x, self.bins, min=least, max=greatest) if least < greatest else cresset.zeros(self.bins).index_fill(0, cresset.tensor([0]), float(x.numel()))
+
+    def _spread(self, least, greatest):
+        """The old counts in the bins of a wider range: each goes where the middle of its bin lies."""
+        if least == float(self.min_val) and greatest == float(self.max_val):
+            return self.histogram
+        width = (float(self.max_val) - float(self.min_val)) / self.bins
+        middles = float(self.min_val) + (cresset.arange(self.bins) + 0.5) * width
+        place = ((middles - least) / (greatest - least) * self.bins).long().clamp(0, self.bins - 1)
+        return cresset.zeros(self.bins).index_add(0, place, self.histogram)
+
+    def _error(self, first, last, middles):
+        """The mean squared error when the bins from `first` to `last` are quantised and the others are cut off."""
+        width = float(self.max_val - self.min_val) / self.bins
+        begin, end = float(self.min_val) + first * width, float(self.min_val) + (last + 1) * width
+        step = max((end - begin) / (self.quant_max - self.quant_min), 1e-30)
+        nearest = begin + cresset.round((middles.clamp(begin, end) - begin) / step) * step
+        # Within a bin elements are spread evenly; what is smaller than a step is missed by step^2 / 12 on average.
+        fine = min(step, width) ** 2 / 12
+        return float((((middles - nearest) ** 2 + fine) * self.histogram).sum())
+
+    def calculate_qparams(self):
+        """(scale, zero_point) of the best range."""
+        if float(self.min_val) > float(self.max_val):
+            import warnings
+
+            warnings.warn("must run observer before calling calculate_qparams. Returning default values.", stacklevel=2)
+            return cresset.tensor([1.0]), cresset.tensor([0])
+        width = float(self.max_val - self.min_val) / self.bins
+        if width == 0:
+            return self._parameters_of(self.min_val.reshape(-1), self.max_val.reshape(-1))
+        middles = float(self.min_val) + (cresset.arange(self.bins) + 0.5) * width
+        first, last = 0, self.bins - 1
+        best, range_of_best = self._error(first, last, middles), (first, last)
+        step = max(self.bins // 128, 1)
+        while last - first > 2 * step:  # cut off from the end with less in it
+            left, right = float(self.histogram[first : first + step].sum()), float(self.histogram[last - step + 1 : last + 1].sum())
+            first, last = (first + step, last) if left <= right else (first, last - step)
+            error = self._error(first, last, middles)
+            if error < best:
+                best, range_of_best = error, (first, last)
+        low = float(self.min_val) + range_of_best[0] * width
+        high = float(self.min_val) + (range_of_best[1] + 1) * width
+        return self._parameters_of(cresset.tensor([low]), cresset.tensor([high]))
+
+
+class FixedQParamsObserver(ObserverBase):
+    """Looks at nothing: the scale and the zero point are given."""
+
+    def __init__(self, scale, zero_point, dtype=cresset.quint8, qscheme=cresset.per_tensor_affine, quant_min=0, quant_max=255, is_dynamic=False, **kwargs):
+        super().__init__(dtype, is_dynamic)
+        self.quant_min, self.quant_max, self.qscheme = quant_min, quant_max, qscheme
+        self.register_buffer("scale", cresset.tensor([scale], dtype=cresset.float))
+        self.register_buffer("zero_point", cresset.tensor([zero_point], dtype=cresset.int))
+
+    def forward(self, X):
+        return X
+
+    def calculate_qparams(self):
+        """(scale, zero_point) as given."""
+        return self.scale, self.zero_point
+
+
+class PlaceholderObserver(ObserverBase):
+    """Looks at nothing: says only which dtype is wanted."""
+
+    def __init__(self, dtype=cresset.float32, custom_op_name="", compute_dtype=None, quant_min=None, quant_max=None, qscheme=None, eps=None, is_dynamic=False):
+        super().__init__(dtype, is_dynamic)
+        self.custom_op, self.compute_dtype = custom_op_name, compute_dtype
+        self.quant_min, self.quant_max = quant_min, quant_max
+        self.qscheme = qscheme or cresset.per_tensor_affine
+
+    def forward(self, x):
+        return x
+
+    def calculate_qparams(self):
+        """Refused: nothing was looked at."""
+        raise RuntimeError("calculate_qparams should not be called for PlaceholderObserver")
+
+
+class RecordingObserver(ObserverBase):
+    """Keeps copies of all tensors seen."""
+
+    def __init__(self, dtype=cresset.quint8):
+        super().__init__(dtype)
+        self.tensor_val = []
+
+    def forward(self, x):
+        self.tensor_val.append(x.clone())
+        return x
+
+    def get_tensor_value(self):
+        """The tensors seen."""
+        return self.tensor_val
+
+    def calculate_qparams(self):
+        """Refused: only copies are kept."""
+        raise RuntimeError("calculate_qparams should not be called for RecordingObserver")
+
+
+class NoopObserver(ObserverBase):
+    """Looks at nothing."""
+
+    def __init__(self, dtype=cresset.float16, custom_op_name=""):
+        super().__init__(dtype)
+
+    def forward(self, x):
+        return x
+
+    def calculate_qparams(self):
+        """Refused: nothing was looked at."""
+        raise RuntimeError("calculate_qparams should not be called for NoopObserver")
+
+
+default_observer = MinMaxObserver.with_args(quant_min=0, quant_max=127)
+default_weight_observer = MinMaxObserver.with_args(dtype=cresset.qint8, qscheme=cresset.per_tensor_symmetric)
+default_histogram_observer = HistogramObserver.with_args(quant_min=0, quant_max=127)
+default_per_channel_weight_observer = PerChannelMinMaxObserver.with_args(dtype=cresset.qint8, qscheme=cresset.per_channel_symmetric)
+default_dynamic_quant_observer = PlaceholderObserver.with_args(dtype=cresset.quint8, quant_min=0, quant_max=255, is_dynamic=True)
+default_placeholder_observer = PlaceholderObserver
+default_debug_observer = RecordingObserver

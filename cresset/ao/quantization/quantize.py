@@ -1,0 +1,199 @@
+"""The steps from a floating-point model to a quantised one: prepare, look at data, convert; or quantize_dynamic in one."""
+
+import copy
+
+import cresset
+from cresset import nn
+
+from ..nn import intrinsic, qat, quantized
+from .fake_quantize import FakeQuantizeBase
+from .observer import ObserverBase
+from .qconfig import default_dynamic_qconfig, float16_dynamic_qconfig
+from .stubs import DeQuantStub, QuantStub, QuantWrapper
+
+_STATIC = {
+    nn.Linear: quantized.Linear, nn.Conv1d: quantized.Conv1d, nn.Conv2d: quantized.Conv2d, nn.Conv3d: quantized.Conv3d,
+    intrinsic.LinearReLU: quantized.LinearReLU, intrinsic.ConvReLU1d: quantized.ConvReLU1d, intrinsic.ConvReLU2d: quantized.ConvReLU2d,
+    intrinsic.ConvReLU3d: quantized.ConvReLU3d, qat.Linear: quantized.Linear, qat.Conv1d: quantized.Conv1d, qat.Conv2d: quantized.Conv2d,
+    qat.Conv3d: quantized.Conv3d, QuantStub: quantized.Quantize, DeQuantStub: quantized.DeQuantize, quantized.FloatFunctional: quantized.QFunctional,
+}  # fmt: skip
+_DYNAMIC = {nn.Linear: quantized.dynamic.Linear}
+_QAT = {nn.Linear: qat.Linear, nn.Conv1d: qat.Conv1d, nn.Conv2d: qat.Conv2d, nn.Conv3d: qat.Conv3d}
+
+
+def get_default_static_quant_module_mappings():
+    """Which layer `convert` puts in the place of which."""
+    return dict(_STATIC)
+
+
+def get_default_dynamic_quant_module_mappings():
+    """Which layer `quantize_dynamic` puts in the place of which."""
+    return dict(_DYNAMIC)
+
+
+def get_default_qat_module_mappings():
+    """Which layer `prepare_qat` puts in the place of which."""
+    return dict(_QAT)
+
+
+def propagate_qconfig_(module, qconfig_dict=None, prepare_custom_config_dict=None):
+    """Give every module a `qconfig`: its own, by its name or type in `qconfig_dict`, or its parent's."""
+    _propagate(module, qconfig_dict or {}, getattr(module, "qconfig", None), "")
+
+
+def _propagate(module, given, parent, name):
+    config = given.get(name, given.get(type(module), getattr(module, "qconfig", None)))
+    if config is None and name not in given:
+        config = parent
+    module.qconfig = config
+    for child_name, child in module.named_children():
+        _propagate(child, given, config, f"{name}.{child_name}" if name else child_name)
+
+
+def _observed(module):
+    """Whether an observer stands behind a module: those that have a quantised form."""
+    return type(module) in _STATIC and not isinstance(module, DeQuantStub)
+
+
+def prepare(model, inplace=False, allow_list=None, observer_non_leaf_module_list=None, prepare_custom_config_dict=None):
+    """A copy of the model in which observers stand behind the layers that have a `qconfig`, their own or their parent's.
+
+    >>> q = cresset.ao.quantization
+    >>> model = q.QuantWrapper(nn.Linear(2, 2))
+    >>> model.qconfig = q.default_qconfig
+    >>> hasattr(q.prepare(model).module, "activation_post_process")
+    True
+    """
+    model = model if inplace else copy.deepcopy(model)
+    propagate_qconfig_(model)
+    if not any(getattr(m, "qconfig", None) for m in model.modules()):
+        import warnings
+
+        warnings.warn("None of the submodule got qconfig applied. Make sure you passed correct configuration through `qconfig_dict` or by assigning the `.qconfig` attribute directly on submodules", stacklevel=2)
+    for module in list(_outermost(model, lambda m: _observed(m) and getattr(m, "qconfig", None) is not None)):
+        _watch(module)
+    return model
+
+
+def _outermost(module, wanted):
+    """The modules that are wanted, not those inside of them."""
+    if wanted(module):
+        yield module
+        return
+    for child in module.children():
+        yield from _outermost(child, wanted)
+
+
+def _watch(module):
+    observer = module.qconfig.activation()
+    module.activation_post_process = observer
+    if not isinstance(module, quantized.FloatFunctional):  # which calls it itself
+        module.register_forward_hook(_look)
+
+
+def _look(module, inputs, output):
+    return module.activation_post_process(output)
+
+
+def prepare_qat(model, mapping=None, inplace=False):
+    """A copy of the model (in training) in which layers imitate quantisation."""
+    if not model.training:
+        raise AssertionError("prepare_qat only works on models in training mode")
+    model = model if inplace else copy.deepcopy(model)
+    propagate_qconfig_(model)
+    table = _QAT if mapping is None else mapping
+    _swap_children(model, lambda m: table[type(m)].from_float(m) if type(m) in table and getattr(m, "qconfig", None) else None)
+    for module in list(_outermost(model, lambda m: _observed(m) and getattr(m, "qconfig", None) is not None)):
+        _watch(module)
+    return model
+
+
+def _swap_children(module, swapped):
+    for name, child in list(module.named_children()):
+        new = swapped(child)
+        if new is None:
+            _swap_children(child, swapped)
+        else:
+            setattr(module, name, new)
+
+
+def convert(
+    module, mapping=None, inplace=False, remove_qconfig=True, is_reference=False, convert_custom_config_dict=None, use_precomputed_fake_quant=False
+):
+    """A copy of a prepared model that has seen data, with layers of integers in the place of those that were observed."""
+    if is_reference:
+        raise NotImplementedError("convert: is_reference=True is not implemented")
+    module = module if inplace else copy.deepcopy(module)
+    table = _STATIC if mapping is None else mapping
+
+    def swapped(child):
+        if type(child) not in table:
+            return None
+        ready = isinstance(child, DeQuantStub) or isinstance(getattr(child, "activation_post_process", None), (ObserverBase, FakeQuantizeBase)) or table is not _STATIC
+        return table[type(child)].from_float(child) if ready and (getattr(child, "qconfig", None) or isinstance(child, DeQuantStub)) else None
+
+    own = swapped(module)
+    if own is not None:
+        return own
+    _swap_children(module, swapped)
+    if remove_qconfig:
+        for part in module.modules():
+            part.__dict__.pop("qconfig", None)
+    return module
+
+
+def quantize(model, run_fn, run_args, mapping=None, inplace=False):
+    """prepare, run_fn(model, *run_args) to show it data, convert."""
+    model = prepare(model if inplace else copy.deepcopy(model), inplace=True).eval()
+    run_fn(model, *run_args)
+    return convert(model, mapping, inplace=True)
+
+
+def quantize_qat(model, run_fn, run_args, inplace=False):
+    """prepare_qat, run_fn(model, *run_args) to train it, convert."""
+    model = prepare_qat((model if inplace else copy.deepcopy(model)).train(), inplace=True)
+    run_fn(model, *run_args)
+    return convert(model, inplace=True)
+
+
+def quantize_dynamic(model, qconfig_spec=None, dtype=cresset.qint8, mapping=None, inplace=False):
+    """A copy of the model whose linear layers have int8 weights and quantise each input by its own extremes.
+
+    Args:
+        qconfig_spec: the types or names of layers to change, or a dict from them to a qconfig; nn.Linear by default.
+        dtype: torch.qint8, or torch.float16.
+
+    >>> model = cresset.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(4, 3)), {nn.Linear}, dtype=cresset.qint8)
+    >>> model
+    Sequential(
+      (0): DynamicQuantizedLinear(in_features=4, out_features=3, dtype=torch.qint8, qscheme=torch.per_tensor_affine)
+    )
+    """
+    defaults = {cresset.qint8: default_dynamic_qconfig, cresset.float16: float16_dynamic_qconfig}
+    if dtype not in defaults:
+        raise ValueError(f"Don't know how to quantize with default settings for {dtype}. Provide full qconfig please")
+    table = _DYNAMIC if mapping is None else mapping
+    if qconfig_spec is None:
+        qconfig_spec = dict.fromkeys(table, defaults[dtype])
+    elif not isinstance(qconfig_spec, dict):
+        qconfig_spec = dict.fromkeys(qconfig_spec, defaults[dtype])
+    unknown = [kind.__name__ for kind in qconfig_spec if isinstance(kind, type) and kind not in table]
+    if unknown:
+        raise NotImplementedError(f"quantize_dynamic: not implemented for {', '.join(unknown)}; it is for {', '.join(kind.__name__ for kind in table)}")
+    model = (model if inplace else copy.deepcopy(model)).eval()
+    propagate_qconfig_(model, qconfig_spec)
+    return convert(model, table, inplace=True)
+
+
+def add_quant_dequant(module):
+    """A QuantWrapper around every module that has a `qconfig` of its own."""
+    if not list(module.children()) and getattr(module, "qconfig", None):
+        return QuantWrapper(module)
+    for name, child in list(module.named_children()):
+        setattr(module, name, add_quant_dequant(child))
+    return module
+
+
+def swap_module(mod, mapping, custom_module_class_mapping=None, use_precomputed_fake_quant=False):
+    """The module that `mapping` has for this one's type, made of it; the module itself if there is none."""
+    return mapping[type(mod)].from_float(mod) if getattr(mod, "qconfig", None) is not None and type(mod) in mapping else mod

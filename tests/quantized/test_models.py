@@ -1,0 +1,112 @@
+"""Quantised models: dynamic, static, and trained with imitation."""
+
+import copy
+
+import pytest
+
+import cresset
+from cresset import nn
+from cresset.ao import quantization as q
+
+
+def test_observers_find_scale_and_zero_point():
+    x = cresset.tensor([[-1.0, 0.0], [2.0, 4.1]])
+    observer = q.MinMaxObserver()
+    assert observer(x) is x
+    scale, zero = observer.calculate_qparams()
+    assert scale.item() == pytest.approx(5.1 / 255) and zero.item() == 50
+    symmetric = q.default_weight_observer()
+    symmetric(x)
+    assert symmetric.calculate_qparams()[0].item() == pytest.approx(4.1 / 127.5) and symmetric.calculate_qparams()[1].item() == 0
+    channels = q.PerChannelMinMaxObserver(ch_axis=0)
+    channels(x)
+    assert channels.min_val.tolist() == [-1.0, 2.0] and channels.max_val.tolist() == pytest.approx([0.0, 4.1])
+    moving = q.MovingAverageMinMaxObserver(averaging_constant=0.5)
+    moving(cresset.tensor([0.0, 2.0]))
+    moving(cresset.tensor([0.0, 4.0]))
+    assert moving.max_val.item() == 3.0
+
+
+def test_a_histogram_may_cut_off_a_rare_extreme():
+    observer = q.HistogramObserver(quant_min=0, quant_max=15)
+    observer(cresset.cat([cresset.linspace(-1, 1, 10000), cresset.tensor([20.0])]))
+    assert observer.calculate_qparams()[0].item() < 0.5 * 21 / 15  # losing one element costs less than coarse steps for all
+
+
+def test_a_dynamic_model_is_near_the_floating_point_one():
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+    small = q.quantize_dynamic(model, {nn.Linear}, dtype=cresset.qint8)
+    assert isinstance(model[0], nn.Linear) and isinstance(small[0], nn.quantized.dynamic.Linear)
+    assert small[0].weight().dtype == cresset.qint8 and small[0].weight().int_repr().dtype == cresset.int8
+    x = cresset.randn(8, 16)
+    assert (small(x) - model(x)).abs().max().item() < 0.05
+    other = q.quantize_dynamic(nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4)))
+    other.load_state_dict(small.state_dict())
+    assert other(x).tolist() == small(x).tolist() == copy.deepcopy(small)(x).tolist()
+    with pytest.raises(NotImplementedError, match="LSTM"):
+        q.quantize_dynamic(nn.Sequential(nn.LSTM(2, 2)), {nn.LSTM})
+
+
+def test_products_of_integers_are_exact():
+    weight = cresset.quantize_per_tensor(cresset.tensor([[1.0, -2.0], [3.0, 4.0]]), 1.0, 0, cresset.qint8)
+    layer = nn.quantized.dynamic.Linear(2, 2)
+    layer.set_weight_bias(weight, cresset.tensor([0.5, 0.0]))
+    assert layer(cresset.tensor([[255.0, 0.0], [10.0, 20.0]])).tolist() == [[255.5, 765.0], [-29.5, 110.0]]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.quant, self.dequant = q.QuantStub(), q.DeQuantStub()
+        self.conv, self.norm, self.relu = nn.Conv2d(1, 2, 3, padding=1), nn.BatchNorm2d(2), nn.ReLU()
+        self.linear, self.sum = nn.Linear(2 * 4 * 4, 3), nn.quantized.FloatFunctional()
+
+    def forward(self, x):
+        x = self.relu(self.norm(self.conv(self.quant(x))))
+        x = self.sum.add(x, x)
+        return self.dequant(self.linear(x.reshape(-1, 32)))
+
+
+def test_a_static_model_is_near_the_floating_point_one():
+    net = Net().eval()
+    fused = q.fuse_modules(net, ["conv", "norm", "relu"])
+    x = cresset.randn(4, 1, 4, 4)
+    assert cresset.allclose(fused(x), net(x), atol=1e-5)
+    fused.qconfig = q.default_qconfig
+    ready = q.prepare(fused)
+    ready(x)
+    small = q.convert(ready)
+    assert isinstance(small.conv, nn.quantized.ConvReLU2d) and isinstance(small.linear, nn.quantized.Linear)
+    assert isinstance(small.sum, nn.quantized.QFunctional) and isinstance(small.quant, nn.quantized.Quantize)
+    assert (small(x) - net(x)).abs().max().item() < 0.15
+    with pytest.raises(RuntimeError, match="expected a quantised tensor"):
+        small.linear(cresset.ones(1, 32))
+
+
+def test_training_with_imitation_and_converting():
+    net = q.QuantWrapper(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))).train()
+    net.qconfig = q.get_default_qat_qconfig("fbgemm")
+    ready = q.prepare_qat(net)
+    optimizer = cresset.optim.SGD(ready.parameters(), lr=0.1)
+    x = cresset.randn(16, 4)
+    losses = []
+    for _ in range(10):
+        optimizer.zero_grad()
+        loss = (ready(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    ready.eval().apply(q.disable_observer)
+    small = q.convert(ready)
+    assert isinstance(small.module[0], nn.quantized.Linear)
+    assert (small(x) - ready(x)).abs().max().item() < 0.1
+
+
+def test_float_functional_is_arithmetic_until_it_is_converted():
+    f = nn.quantized.FloatFunctional()
+    one, two = cresset.tensor([1.0]), cresset.tensor([2.0])
+    assert f.add(one, two).item() == 3.0 and f.mul(two, two).item() == 4.0 and f.cat([one, two]).tolist() == [1.0, 2.0]
+    assert f.add_relu(one, -two).item() == 0.0
+    with pytest.raises(RuntimeError, match="not intended"):
+        f(one)

@@ -1,0 +1,87 @@
+"""Quantised tensors: integers with a scale."""
+
+import copy
+import pickle
+
+import pytest
+
+import cresset
+
+
+def test_integers_stand_for_numbers():
+    q = cresset.quantize_per_tensor(cresset.tensor([-1.0, 0.0, 1.0, 100.0]), 0.5, 10, cresset.quint8)
+    assert q.int_repr().tolist() == [8, 10, 12, 210] and q.int_repr().dtype == cresset.uint8
+    assert q.dequantize().tolist() == [-1.0, 0.0, 1.0, 100.0]
+    assert q.is_quantized and q.dtype == cresset.quint8 and q.q_scale() == 0.5 and q.q_zero_point() == 10
+    assert q.qscheme() == cresset.per_tensor_affine and repr(q.qscheme()) == "torch.per_tensor_affine"
+    assert not cresset.ones(1).is_quantized
+
+
+def test_what_is_out_of_bounds_is_clamped_and_halves_go_to_even():
+    q = cresset.quantize_per_tensor(cresset.tensor([-500.0, 500.0, 0.5, 1.5, 2.5]), 1.0, 0, cresset.qint8)
+    assert q.int_repr().tolist() == [-128, 127, 0, 2, 2]
+
+
+def test_each_channel_has_its_scale():
+    q = cresset.quantize_per_channel(cresset.tensor([[1.0, 2.0], [10.0, 20.0]]), cresset.tensor([0.5, 5.0]), cresset.tensor([0, 1]), 0, cresset.qint8)
+    assert q.int_repr().tolist() == [[2, 4], [3, 5]] and q.dequantize().tolist() == [[1.0, 2.0], [10.0, 20.0]]
+    assert q.q_per_channel_axis() == 0 and q.q_per_channel_scales().tolist() == [0.5, 5.0] and q.q_per_channel_zero_points().tolist() == [0, 1]
+    with pytest.raises(RuntimeError, match="one scale for all"):
+        q.q_scale()
+    with pytest.raises(RuntimeError, match="2 channels"):
+        cresset.quantize_per_channel(cresset.ones(2, 2), cresset.ones(3), cresset.zeros(3), 0, cresset.qint8)
+
+
+def test_a_scale_from_the_extremes():
+    q = cresset.quantize_per_tensor_dynamic(cresset.tensor([-127.5, 127.5]), cresset.quint8, False)
+    assert q.q_scale() == 1.0 and q.q_zero_point() in (127, 128)
+
+
+def test_it_prints_its_scale():
+    q = cresset.quantize_per_tensor(cresset.tensor([1.0]), 0.5, 0, cresset.qint8)
+    assert repr(q) == "tensor([1.], size=(1,), dtype=torch.qint8,\n       quantization_scheme=torch.per_tensor_affine, scale=0.5, zero_point=0)"
+
+
+def test_what_moves_elements_moves_integers():
+    q = cresset.quantize_per_tensor(cresset.arange(6.0), 1.0, 0, cresset.qint8)
+    assert q.reshape(2, 3).t().int_repr().tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert q[2:4].int_repr().tolist() == [2, 3] and q[5].item() == 5.0
+    assert q.clone().int_repr().tolist() == [0, 1, 2, 3, 4, 5]
+    assert q.max().item() == 5.0 and (q == 3).tolist() == [False, False, False, True, False, False]
+    with pytest.raises(NotImplementedError, match=r"add: not implemented for quantized tensors; call dequantize\(\) first"):
+        q + q
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda x: cresset.quantize_per_tensor(x, 0.0, 0, cresset.qint8), "scale must be positive"),
+        (lambda x: cresset.quantize_per_tensor(x, 1.0, 300, cresset.quint8), "zero_point 300 is out of bounds"),
+        (lambda x: cresset.quantize_per_tensor(x, 1.0, 0, cresset.int8), "expected torch.qint8"),
+        (lambda x: cresset.quantize_per_tensor(x.double(), 1.0, 0, cresset.qint8), "expected a float32"),
+        (lambda x: x.q_scale(), "expected a quantised tensor"),
+        (lambda x: cresset.zeros(2, dtype=cresset.qint8), "only a quantised tensor has this dtype"),
+    ],
+)
+def test_bad_arguments_are_refused(call, words):
+    with pytest.raises(RuntimeError, match=words):
+        call(cresset.ones(2))
+
+
+def test_copies():
+    q = cresset.quantize_per_tensor(cresset.arange(3.0), 1.0, 1, cresset.qint8)
+    for other in (copy.deepcopy(q), pickle.loads(pickle.dumps(q))):
+        assert other.int_repr().tolist() == [1, 2, 3] and other.dtype == cresset.qint8 and other.q_zero_point() == 1
+
+
+def test_imitation_gives_what_quantising_gives_and_lets_gradients_through():
+    x = cresset.tensor([0.12, 9.0, -3.0], requires_grad=True)
+    y = cresset.fake_quantize_per_tensor_affine(x, 0.1, 0, 0, 15)
+    assert y.tolist() == pytest.approx([0.1, 1.5, 0.0])
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0, 0.0, 0.0]
+    w = cresset.tensor([[1.2], [1.2]], requires_grad=True)
+    z = cresset.fake_quantize_per_channel_affine(w, cresset.tensor([1.0, 0.1]), cresset.tensor([0, 0]), 0, -5, 5)
+    assert z.flatten().tolist() == [1.0, 0.5]
+    z.sum().backward()
+    assert w.grad.flatten().tolist() == [1.0, 0.0]
