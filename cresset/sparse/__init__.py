@@ -27,16 +27,14 @@ def mm(mat1, mat2, reduce="sum"):
     """The product of a sparse matrix with a dense or sparse one.
 
     Args:
-        reduce: how the terms of an element are combined; only "sum" is offered.
+        reduce: how the terms of an element are combined: "sum", or of a CSR matrix "mean", "amax" or "amin" of the terms it has.
 
     >>> a = cresset.tensor([[1.0, 0.0], [0.0, 2.0]]).to_sparse()
     >>> cresset.sparse.mm(a, cresset.ones(2, 3))
     tensor([[1., 1., 1.],
             [2., 2., 2.]])
     """
-    if reduce != "sum":
-        raise NotImplementedError(f"sparse.mm: reduce={reduce!r} is not implemented; it is for 'sum'")
-    return cresset.mm(mat1, mat2)
+    return cresset.mm(mat1, mat2) if reduce == "sum" else products.reduced_product(mat1, mat2, reduce)
 
 
 def addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0):

@@ -4,7 +4,7 @@ import math
 
 import cresset
 
-from ..ops.sparse_products import product, sampled_product
+from ..ops.sparse_products import product, row_of_each, sampled_product
 from .arithmetic import add, like
 from .compressed import CompressedTensor, batch_items, batched
 from .converting import rows_of, to_coo
@@ -47,6 +47,19 @@ def sparse_times_sparse(a, b):
     places = rows[pairs] * b.shape[1] + columns.long()[second]
     size = (a.shape[0], b.shape[1])
     return coo(unflattened(places, size), values, size).coalesce()
+
+
+def reduced_product(matrix, dense, reduce):
+    """The product of a CSR matrix and a dense one with the terms of each element reduced otherwise than by their sum."""
+    check_matrices("sparse.mm", matrix, dense)
+    if reduce not in ("sum", "mean", "amax", "amin"):
+        raise RuntimeError(f"sparse.mm: reduce must be 'sum', 'mean', 'amax' or 'amin', got {reduce!r}")
+    if not isinstance(matrix, CompressedTensor) or matrix.layout != cresset.sparse_csr or isinstance(dense, SparseTensor):
+        raise RuntimeError(f"sparse.mm: with reduce={reduce!r} expected a SparseCsr and a strided matrix, got {matrix.layout} and {dense.layout}")
+    crow, col, values = matrix._parts
+    terms = values.unsqueeze(1) * dense[col.long()]
+    index = row_of_each(crow).unsqueeze(1).expand(terms.shape)
+    return terms.new_zeros((matrix.shape[0], dense.shape[1])).scatter_reduce(0, index, terms, reduce, include_self=False)
 
 
 @rule("mv")

@@ -118,3 +118,11 @@ def test_wide_products_agree_with_dense_ones():
     dense = (cresset.rand(20, 30) > 0.8) * cresset.rand(20, 30)
     right = cresset.rand(30, 131)
     assert cresset.allclose(dense.to_sparse_csr() @ right, dense @ right, atol=1e-5)
+
+
+def test_terms_of_a_product_can_be_reduced_otherwise():
+    s, right = in_layout(cresset.sparse_csr), cresset.tensor([[1.0], [9.0], [2.0], [-1.0]])
+    for reduce, expected in (("sum", [6.0, 8.0]), ("mean", [6.0, 8.0 / 3]), ("amax", [6.0, 10.0]), ("amin", [6.0, -6.0])):
+        assert cresset.sparse.mm(s, right, reduce).flatten().tolist() == pytest.approx(expected)
+    with pytest.raises(RuntimeError, match="reduce must be"):
+        cresset.sparse.mm(s, right, "median")
