@@ -20,6 +20,9 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             "rather than torch.tensor(sourceTensor).",
             stacklevel=2,
         )
+        if hasattr(type(data), "_recorded"):  # sparse or nested: its parts are copied
+            copied = data.detach().clone().to(dtype or data.dtype)
+            return copied.requires_grad_() if requires_grad else copied
     made = _native.make_tensor(data, dtype, device)
     if pin_memory:
         _native.set_pinned(made, True)

@@ -259,6 +259,7 @@ bool bind(const Operator& op, const Arguments& a, Call& call, Arena& arena, std:
         if (o == Py_None) continue;
         call.given_out = true;
         if (is_tensor(o)) {
+          note_override(o, arena);
           call.give(unwrap(o));
         } else if (PyTuple_Check(o) || PyList_Check(o)) {
           for (Py_ssize_t j = 0; j < PySequence_Fast_GET_SIZE(o); ++j) {

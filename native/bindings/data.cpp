@@ -106,7 +106,7 @@ Store store_for(Dtype d) {
 void fill_from(PyObject* o, DimsView sizes, int64_t depth, Dtype dtype, Store store, char*& at) {
   const int64_t rank = static_cast<int64_t>(sizes.size());
   if (is_tensor(o)) {
-    const Tensor t = unwrap(o);
+    const Tensor t = unwrap_elements("tensor", o);
     check_value(t.sizes() == Dims(sizes.subspan(static_cast<size_t>(depth))), "expected sequence of equal shapes, but got a tensor of shape ", tuple(t.sizes()), " at dim ", depth);
     const Tensor c = contiguous(convert(t, dtype));
     std::memcpy(at, c.bytes(), static_cast<size_t>(c.numel() * size_of(dtype)));
@@ -129,7 +129,7 @@ void fill_from(PyObject* o, DimsView sizes, int64_t depth, Dtype dtype, Store st
       PyObject* item = PySequence_Fast_GET_ITEM(fast.get(), i);
       check_type(!is_sequence(item), "expected a number at the innermost level (dim ", depth, "), got ", Py_TYPE(item)->tp_name, "; a ragged list?");
       if (is_tensor(item)) {
-        Scalar s = cresset::item(unwrap(item));
+        Scalar s = cresset::item(unwrap_elements("tensor", item));
         Ref number(wrap(s));
         store(number.get(), at);
       } else {
@@ -266,7 +266,7 @@ PyObject* list_of(const char* data, Dtype dtype, DimsView sizes, DimsView stride
 }
 PyObject* tolist(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
-    const Tensor t = unwrap(self);
+    const Tensor t = unwrap_elements("tolist", self);
     check_implemented(!t.is_meta(), "Cannot copy out of meta tensor; no data!");
     check_has_data(t);
     return list_of(t.bytes(), t.dtype(), t.sizes(), t.strides());
@@ -278,6 +278,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded(
       [&]() -> int {
         TensorImpl* t = impl_of(self);
+        CRESSET_CHECK_KIND(ErrorKind::buffer, !is_interpreted(self), "a sparse, nested or quantised tensor has no buffer; call to_dense(), to_padded_tensor() or dequantize() first");
         check_has_data(Tensor(t));
         const char* format = format_of(t->dtype);
         CRESSET_CHECK_KIND(ErrorKind::buffer, format, "a tensor of ", name_of(t->dtype), " has no buffer format");
@@ -402,7 +403,7 @@ PyMethodDef functions[] = {{"from_buffer", from_buffer, METH_O, nullptr},
 Tensor tensor_from_data(PyObject* data, int dtype, Device device) {
   Tensor result;
   if (is_tensor(data)) {
-    const Tensor t = unwrap(data);
+    const Tensor t = unwrap_elements("tensor", data);
     result = dtype < 0 || static_cast<Dtype>(dtype) == t.dtype() ? clone(t, MemoryFormat::preserve) : convert(t, static_cast<Dtype>(dtype));
   } else if (is_numpy_array(data)) {
     const Tensor shared = share_buffer(data, "tensor");

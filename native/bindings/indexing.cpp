@@ -76,7 +76,7 @@ Indexed apply(const Tensor& self, PyObject* const* items, Py_ssize_t n) {
       put(full(Dims{1}, Scalar(o == Py_True), Dtype::b8));
       ++dim;
     } else if (is_tensor(o)) {
-      const Tensor t = unwrap(o);
+      const Tensor t = unwrap_elements("index", o);
       if (t.dim() == 0 && !is_mask(t) && is_integral(t.dtype()) && !differs_by_sample(t.get())) {
         r.view = select(r.view, dim, item(t).integer);
       } else if (t.dim() == 0 && t.dtype() == Dtype::b8) {
@@ -182,7 +182,7 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
         Tensor v;
         Scalar s;
         if (is_tensor(value)) {
-          v = unwrap(value);
+          v = unwrap_elements("__setitem__", value);
         } else if (is_number(value) && to_scalar(value, s)) {
           check(s.kind != Scalar::Kind::complex || is_complex(t.dtype()), "value cannot be converted to type ", name_of(t.dtype()), " without overflow: it is complex");
           v = t.is_meta() ? full({}, s, t.dtype(), t.device()) : tensor_from_data(value, static_cast<int>(t.dtype()), t.device());

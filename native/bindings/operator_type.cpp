@@ -377,7 +377,7 @@ PyObject* make_subclass(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OO|p", &type, &data, &requires_grad)) raise_python();
     check_type(PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), tensor_type), "as_subclass: expected a subclass of Tensor, got ", Py_TYPE(type)->tp_name);
     check_type(is_tensor(data), "_make_subclass: the second argument must be a Tensor, not ", Py_TYPE(data)->tp_name);
-    Tensor d = detach(unwrap(data));
+    Tensor d = detach(unwrap_elements("as_subclass", data));
     PyObject* o = wrap_as(d, reinterpret_cast<PyTypeObject*>(type));
     if (requires_grad) set_requires_grad(d, true);
     return o;

@@ -81,6 +81,11 @@ extern PyTypeObject* interpreted_type;  // set by cresset.interpreted; null befo
 inline bool is_interpreted(PyObject* o) { return interpreted_type && PyObject_TypeCheck(o, interpreted_type); }
 inline TensorImpl* impl_of(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->impl; }
 inline Tensor unwrap(PyObject* o) { return Tensor(impl_of(o)); }
+// For those who read memory without asking an operator.
+inline Tensor unwrap_elements(const char* who, PyObject* o) {
+  check_implemented(!is_interpreted(o), who, ": a sparse, nested or quantised tensor has no elements in memory; call to_dense(), to_padded_tensor() or dequantize() first");
+  return unwrap(o);
+}
 PyObject* wrap(const Tensor& t);                           // None when undefined
 PyObject* wrap_as(const Tensor& t, PyTypeObject* type);    // a new object of a subclass, for a tensor without one
 

@@ -169,7 +169,7 @@ int set_grad(PyObject* self, PyObject* value, void*) {
 int set_data(PyObject* self, PyObject* value, void*) {
   return set_guarded([&] {
     check_type(value && is_tensor(value), "Variable data has to be a tensor, but got ", value ? Py_TYPE(value)->tp_name : "nothing");
-    TensorImpl *t = impl_of(self), *v = impl_of(value);
+    TensorImpl *t = impl_of(self), *v = unwrap_elements("data", value).get();
     check(is_differentiable(v->dtype) || !t->requires_grad, "data set to a tensor that requires gradients must be floating point or complex dtype");
     // The version goes on: saved values of this tensor are no longer what they were.
     t->storage = v->storage;
