@@ -1,0 +1,63 @@
+"""Nobody reads elements that a sparse, nested or quantised tensor does not have."""
+
+import gc
+
+import pytest
+
+import cresset
+
+DENSE = cresset.ones(3, 3)
+
+
+def tensors():
+    yield cresset.eye(3).to_sparse()
+    yield cresset.eye(3).to_sparse_csr()
+    yield cresset.nested.nested_tensor([cresset.ones(2), cresset.ones(3)], layout=cresset.jagged)
+    yield cresset.quantize_per_tensor(DENSE, 1.0, 0, cresset.qint8)
+
+
+def assign(index, value):
+    DENSE.clone()[index] = value
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        memoryview,
+        lambda t: DENSE[t],
+        lambda t: assign(0, t),
+        lambda t: setattr(DENSE.clone(), "data", t),
+        lambda t: t.as_subclass(cresset.Tensor),
+        lambda t: cresset.add(DENSE, DENSE, out=t),
+        lambda t: t.numpy(),
+        lambda t: t.data_ptr(),
+        lambda t: cresset.from_dlpack(t),
+        lambda t: cresset._native.tolist(t),
+        lambda t: DENSE.clone().mul_(t),
+    ],
+)
+@pytest.mark.parametrize("tensor", list(tensors()), ids=["coo", "csr", "nested", "quantized"])
+def test_reading_memory_is_refused(read, tensor):
+    with pytest.raises((RuntimeError, TypeError, BufferError, IndexError)):
+        read(tensor)
+
+
+def test_a_copy_by_tensor_is_a_copy_of_the_parts():
+    s = cresset.eye(2).to_sparse()
+    with pytest.warns(UserWarning, match="copy construct"):
+        other = cresset.tensor(s)
+    assert other.is_sparse and other.to_dense().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_calls_are_interpreted_even_where_subclasses_are_disabled():
+    s = cresset.eye(2).to_sparse()
+    with cresset.overrides.DisableTorchFunctionSubclass():
+        assert (s + s).to_dense().tolist() == [[2.0, 0.0], [0.0, 2.0]]
+
+
+def test_the_object_of_a_gradient_survives_being_dropped_again_and_again():
+    w = cresset.ones(3, 1, requires_grad=True)
+    w.grad = cresset.eye(3)[:, :1].to_sparse()
+    for _ in range(3):
+        gc.collect()
+        assert w.grad.is_sparse and w.grad._nnz() == 1
