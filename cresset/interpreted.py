@@ -45,7 +45,9 @@ class InterpretedTensor(Tensor):
         kwargs = dict(kwargs or {})
         out = kwargs.pop("out", None)
         rule = cls.rules.get(name)
-        if rule is None and name.endswith("_") and not name.endswith("__") and name[:-1] in cls.rules:
+        if out is not None and _kind_in((args, list(kwargs.values()))) is None:  # only the place of the result is interpreted
+            result = func(*args, **kwargs)
+        elif rule is None and name.endswith("_") and not name.endswith("__") and name[:-1] in cls.rules:
             if not isinstance(args[0], InterpretedTensor):
                 raise NotImplementedError(f"{name}: a dense tensor cannot be changed in place by a {_kind_in(args)} one; call {cls.instead} first")
             result, out = cls.rules[name[:-1]](*args, **kwargs), args[0]

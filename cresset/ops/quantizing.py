@@ -81,24 +81,26 @@ def _make_per_channel_quantized_tensor(input, scale, zero_point, axis):
     return quantized(input.clone(), names[input.dtype], scale.double(), zero_point.long(), axis)
 
 
-def _of_quantised(name):
-    def refuse(self):
-        raise RuntimeError(f"{name}: expected a quantised tensor, got {self.dtype}; quantize_per_tensor makes one")
+def _of_quantised(name, what, is_function=True):
+    """A method of quantised tensors, which have their own: what is here is the function, and the error of other tensors."""
 
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = "Of quantised tensors alone; see cresset.quantize_per_tensor."
-    return function(refuse, method=True)
+    def ask(input):
+        if input.is_quantized:
+            return getattr(input, name)()
+        raise RuntimeError(f"{name}: expected a quantised tensor, got {input.dtype}; quantize_per_tensor makes one")
 
-
-for _name in ("int_repr", "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis"):
-    _refuse = _of_quantised(_name)
-
-    @function(name=_name)
-    def _ask(input, name=_name, refuse=_refuse):
-        return getattr(input, name)() if input.is_quantized else refuse(input)
+    ask.__name__ = ask.__qualname__ = name
+    ask.__doc__ = f"{what} of a quantised tensor."
+    function(ask, method=True if is_function else "only")
 
 
-_of_quantised("qscheme")
+_of_quantised("int_repr", "The integers")
+_of_quantised("q_scale", "The scale")
+_of_quantised("q_zero_point", "The integer that stands for zero")
+_of_quantised("q_per_channel_scales", "The scale of each channel")
+_of_quantised("q_per_channel_zero_points", "The integer of each channel that stands for zero")
+_of_quantised("q_per_channel_axis", "The dimension of the channels")
+_of_quantised("qscheme", "Whether there is one scale for all or one for each channel", is_function=False)
 
 
 # ---- imitation
