@@ -43,8 +43,18 @@ def test_a_dynamic_model_is_near_the_floating_point_one():
     other = q.quantize_dynamic(nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4)))
     other.load_state_dict(small.state_dict())
     assert other(x).tolist() == small(x).tolist() == copy.deepcopy(small)(x).tolist()
-    with pytest.raises(NotImplementedError, match="LSTM"):
-        q.quantize_dynamic(nn.Sequential(nn.LSTM(2, 2)), {nn.LSTM})
+    with pytest.raises(NotImplementedError, match="Conv2d"):
+        q.quantize_dynamic(nn.Sequential(nn.Conv2d(2, 2, 1)), {nn.Conv2d})
+
+
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True, "batch_first": True}], ids=["plain", "deep"])
+def test_a_dynamic_lstm_is_near_the_floating_point_one(options):
+    model = nn.LSTM(8, 6, **options).eval()
+    small = q.quantize_dynamic(nn.Sequential(model), {nn.LSTM})[0]
+    x = cresset.randn(5, 3, 8)
+    (expected, (h, c)), (output, (small_h, small_c)) = model(x), small(x)
+    assert output.shape == expected.shape and small_h.shape == h.shape and small_c.shape == c.shape
+    assert (output - expected).abs().max().item() < 0.05 and (small_c - c).abs().max().item() < 0.05
 
 
 def test_products_of_integers_are_exact():

@@ -17,7 +17,7 @@ _STATIC = {
     intrinsic.ConvReLU3d: quantized.ConvReLU3d, qat.Linear: quantized.Linear, qat.Conv1d: quantized.Conv1d, qat.Conv2d: quantized.Conv2d,
     qat.Conv3d: quantized.Conv3d, QuantStub: quantized.Quantize, DeQuantStub: quantized.DeQuantize, quantized.FloatFunctional: quantized.QFunctional,
 }  # fmt: skip
-_DYNAMIC = {nn.Linear: quantized.dynamic.Linear}
+_DYNAMIC = {nn.Linear: quantized.dynamic.Linear, nn.LSTM: quantized.dynamic.LSTM}
 _QAT = {nn.Linear: qat.Linear, nn.Conv1d: qat.Conv1d, nn.Conv2d: qat.Conv2d, nn.Conv3d: qat.Conv3d}
 
 
@@ -157,10 +157,10 @@ def quantize_qat(model, run_fn, run_args, inplace=False):
 
 
 def quantize_dynamic(model, qconfig_spec=None, dtype=cresset.qint8, mapping=None, inplace=False):
-    """A copy of the model whose linear layers have int8 weights and quantise each input by its own extremes.
+    """A copy of the model whose linear and LSTM layers have int8 weights and quantise each input by its own extremes.
 
     Args:
-        qconfig_spec: the types or names of layers to change, or a dict from them to a qconfig; nn.Linear by default.
+        qconfig_spec: the types or names of layers to change, or a dict from them to a qconfig; nn.Linear and nn.LSTM by default.
         dtype: torch.qint8, or torch.float16.
 
     >>> model = cresset.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(4, 3)), {nn.Linear}, dtype=cresset.qint8)

@@ -1,5 +1,6 @@
 """Layers with integer weights that quantise each input by its own extremes."""
 
 from .linear import Linear
+from .lstm import LSTM
 
-__all__ = ["Linear"]
+__all__ = ["LSTM", "Linear"]
