@@ -148,6 +148,7 @@ class device_index:
 
 # ---------------------------------------------------------------- streams and modules of any device
 
+
 class Stream:
     """A queue of work on a device. On the CPU work is complete when it returns, so its one stream is always idle.
 
@@ -191,7 +192,9 @@ class Stream:
         return hash((self.device, self.stream_id))
 
     def __repr__(self):
-        return f"torch.Stream device_type={self.device.type}, device_index={self.device_index}, stream_id={self.stream_id}"
+        return (
+            f"torch.Stream device_type={self.device.type}, device_index={self.device_index}, stream_id={self.stream_id}"
+        )
 
 
 class Event:
@@ -247,4 +250,6 @@ def get_device_module(device=None):
     try:
         return importlib.import_module("." + name, __package__)
     except ImportError:
-        raise RuntimeError(f"Device '{name}' does not have a corresponding module registered as 'torch.{name}'.") from None
+        raise RuntimeError(
+            f"Device '{name}' does not have a corresponding module registered as 'torch.{name}'."
+        ) from None

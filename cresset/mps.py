@@ -38,7 +38,9 @@ compile_shader = _needs_device("compile_shader", "Compile a Metal shader.")
 current_allocated_memory = _needs_device("current_allocated_memory", "Bytes that tensors use.")
 driver_allocated_memory = _needs_device("driver_allocated_memory", "Bytes that the driver holds.")
 recommended_max_memory = _needs_device("recommended_max_memory", "Bytes that should not be exceeded.")
-set_per_process_memory_fraction = _needs_device("set_per_process_memory_fraction", "Say which share of the memory this process may use.")
+set_per_process_memory_fraction = _needs_device(
+    "set_per_process_memory_fraction", "Say which share of the memory this process may use."
+)
 empty_cache = _needs_device("empty_cache", "Give cached memory back to the device.")
 synchronize = _needs_device("synchronize", "Wait for all work.")
 seed = _needs_device("seed", "Start the random numbers from the operating system's randomness.")

@@ -1,6 +1,17 @@
 """PyTorch's torch.mtia, for Meta's accelerators, on a machine without one."""
 
-__all__ = ["current_device", "current_stream", "device_count", "empty_cache", "is_available", "is_initialized", "manual_seed", "manual_seed_all", "memory_allocated", "synchronize"]
+__all__ = [
+    "current_device",
+    "current_stream",
+    "device_count",
+    "empty_cache",
+    "is_available",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "memory_allocated",
+    "synchronize",
+]
 
 
 def is_available():

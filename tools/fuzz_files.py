@@ -43,8 +43,14 @@ def hostile_pickles(command="true"):
     """Pickles that run code, or try to, when Python's own unpickler reads them: from a title to the bytes."""
     argument = b"X" + struct.pack("<I", len(command)) + command.encode()
     text = lambda word: b"\x8c" + bytes([len(word)]) + word.encode()  # noqa: E731  (SHORT_BINUNICODE)
-    corpus = {f"REDUCE {module}.{name}": b"\x80\x02" + named(module, name) + argument + b"\x85R." for module, name in DANGEROUS_NAMES}
-    corpus |= {f"STACK_GLOBAL {module}.{name}": b"\x80\x04" + text(module) + text(name) + b"\x93" + argument + b"\x85R." for module, name in DANGEROUS_NAMES}
+    corpus = {
+        f"REDUCE {module}.{name}": b"\x80\x02" + named(module, name) + argument + b"\x85R."
+        for module, name in DANGEROUS_NAMES
+    }
+    corpus |= {
+        f"STACK_GLOBAL {module}.{name}": b"\x80\x04" + text(module) + text(name) + b"\x93" + argument + b"\x85R."
+        for module, name in DANGEROUS_NAMES
+    }
     corpus |= {
         "INST os.system": b"(S'" + command.encode() + b"'\nios\nsystem\n.",
         "OBJ os.system": b"(" + named("os", "system") + argument + b"o.",
@@ -97,6 +103,7 @@ def hostile_pickles(command="true"):
 
 # ---------------------------------------------------------------- good files
 
+
 def archive(pickled, storages=(), folder="archive"):
     """An archive with this pickle and these storages, whose checksums are right."""
     from cresset.serialization.archive import ArchiveWriter
@@ -116,19 +123,51 @@ def stream(pickled):
     """A file in the format before archives with this pickle and no storages."""
     from cresset.serialization.saving import MAGIC_NUMBER, PROTOCOL_VERSION
 
-    return b"".join(pickle.dumps(value, 2) for value in (MAGIC_NUMBER, PROTOCOL_VERSION, {"little_endian": True})) + pickled + pickle.dumps([], 2)
+    return (
+        b"".join(pickle.dumps(value, 2) for value in (MAGIC_NUMBER, PROTOCOL_VERSION, {"little_endian": True}))
+        + pickled
+        + pickle.dumps([], 2)
+    )
 
 
 def good_values():
     model = cresset.nn.Sequential(cresset.nn.Linear(3, 2), cresset.nn.BatchNorm1d(2))
     base = cresset.arange(6.0)
-    plain = {"epoch": 3, "loss": 0.25, "name": "run", "pair": (1, 2.5), "list": [1, [2, [3]]], "set": {1, 2}, "bytes": b"ab", "none": None, "big": 2**70, "complex": 1j}
+    plain = {
+        "epoch": 3,
+        "loss": 0.25,
+        "name": "run",
+        "pair": (1, 2.5),
+        "list": [1, [2, [3]]],
+        "set": {1, 2},
+        "bytes": b"ab",
+        "none": None,
+        "big": 2**70,
+        "complex": 1j,
+    }
     return [
         model.state_dict(),
-        {"whole": base, "part": base[2:4], "turned": base.view(2, 3).t(), "parameter": cresset.nn.Parameter(cresset.ones(2))},
+        {
+            "whole": base,
+            "part": base[2:4],
+            "turned": base.view(2, 3).t(),
+            "parameter": cresset.nn.Parameter(cresset.ones(2)),
+        },
         plain,
-        [cresset.zeros(2, dtype=cresset.uint16), cresset.zeros(3, device="meta"), cresset.Size([2, 3]), cresset.float32, cresset.device("cpu"), base.storage()],
-        collections.OrderedDict(a=cresset.ones(1, dtype=cresset.bool), b=collections.Counter("aab"), c=slice(1, 2), d=collections.defaultdict(list, x=[1])),
+        [
+            cresset.zeros(2, dtype=cresset.uint16),
+            cresset.zeros(3, device="meta"),
+            cresset.Size([2, 3]),
+            cresset.float32,
+            cresset.device("cpu"),
+            base.storage(),
+        ],
+        collections.OrderedDict(
+            a=cresset.ones(1, dtype=cresset.bool),
+            b=collections.Counter("aab"),
+            c=slice(1, 2),
+            d=collections.defaultdict(list, x=[1]),
+        ),
     ]
 
 
@@ -144,9 +183,17 @@ def good_files():
                 from cresset.serialization.archive import ArchiveReader, FileSource
 
                 reader = ArchiveReader(FileSource(file := io.BytesIO(file.getvalue())))
-                storages = [reader.read(name) for name in sorted((n for n in reader.records if n.startswith("data/")), key=lambda n: int(n[5:]))]
+                storages = [
+                    reader.read(name)
+                    for name in sorted((n for n in reader.records if n.startswith("data/")), key=lambda n: int(n[5:]))
+                ]
                 pickles.append((reader.read("data.pkl"), storages))
-    tensors = {"a": cresset.ones(2, 3), "b": cresset.zeros(4, dtype=cresset.int64), "c": cresset.tensor([True]), "empty": cresset.zeros(0, 2)}
+    tensors = {
+        "a": cresset.ones(2, 3),
+        "b": cresset.zeros(4, dtype=cresset.int64),
+        "c": cresset.tensor([True]),
+        "empty": cresset.zeros(0, 2),
+    }
     files.append(("safetensors", safetensors.save(tensors, {"format": "pt"})))
     files.append(("safetensors", safetensors.save({"w": cresset.ones(5).bfloat16()})))
     return files, pickles
@@ -160,7 +207,24 @@ def opcodes_of(pickled):
 
 # ---------------------------------------------------------------- changes
 
-NUMBERS = [0, 1, 2, 7, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63 - 1, 2**63, 2**64 - 1]
+NUMBERS = [
+    0,
+    1,
+    2,
+    7,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0x8000,
+    0xFFFF,
+    0x7FFFFFFF,
+    0x80000000,
+    0xFFFFFFFF,
+    2**63 - 1,
+    2**63,
+    2**64 - 1,
+]
 
 
 def change_bytes(data, rng):
@@ -212,7 +276,34 @@ def change_opcodes(opcodes, rng, spare):
         elif kind == 4:
             changed.insert(at, named(*rng.choice(DANGEROUS_NAMES)))
         elif kind == 5:
-            changed.insert(at, rng.choice((b"R", b"b", b"\x81", b"\x92", b"\x93", b"o", b"0", b"1", b"2", b"(", b"t", b"Q", b"s", b"u", b"a", b"e", b"\x85", b"\x86", b"\x94", b"\x90", b"\x91")))
+            changed.insert(
+                at,
+                rng.choice(
+                    (
+                        b"R",
+                        b"b",
+                        b"\x81",
+                        b"\x92",
+                        b"\x93",
+                        b"o",
+                        b"0",
+                        b"1",
+                        b"2",
+                        b"(",
+                        b"t",
+                        b"Q",
+                        b"s",
+                        b"u",
+                        b"a",
+                        b"e",
+                        b"\x85",
+                        b"\x86",
+                        b"\x94",
+                        b"\x90",
+                        b"\x91",
+                    )
+                ),
+            )
         else:
             argument = bytearray(changed[at])
             if len(argument) > 1:
@@ -251,6 +342,7 @@ class Inputs:
 
 
 # ---------------------------------------------------------------- the watch
+
 
 class Finding(Exception):
     """What must not happen."""
@@ -375,7 +467,9 @@ def main():
         with open(path, "wb") as file:
             file.write(data)
         print(f"input {number} of seed {seed}: {text}; kept as {os.path.abspath(path)}")
-    print(f"{count} inputs in {seconds:.1f} s ({count / seconds:.0f} a second): {dict(outcomes)}, {len(findings)} findings")
+    print(
+        f"{count} inputs in {seconds:.1f} s ({count / seconds:.0f} a second): {dict(outcomes)}, {len(findings)} findings"
+    )
     return 1 if findings else 0
 
 

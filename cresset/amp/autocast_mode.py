@@ -30,9 +30,13 @@ def _known(device_type):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if device_type not in _NATIVE_DEVICES and device_type not in _OTHER_DTYPES:
         if device_type in ("meta", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "lazy", "vulkan"):
-            raise RuntimeError(f"autocast: there is no low precision for the device type {device_type!r} (unsupported scalarType)")
+            raise RuntimeError(
+                f"autocast: there is no low precision for the device type {device_type!r} (unsupported scalarType)"
+            )
         cresset.device(device_type)  # its error names the device types there are
-        raise RuntimeError(f"Expected one of {', '.join([*_NATIVE_DEVICES, *_OTHER_DTYPES])} device type, got {device_type!r}")
+        raise RuntimeError(
+            f"Expected one of {', '.join([*_NATIVE_DEVICES, *_OTHER_DTYPES])} device type, got {device_type!r}"
+        )
     return device_type
 
 
@@ -48,6 +52,7 @@ def is_autocast_available(device_type):
 
 
 # ---------------------------------------------------------------- the state of this thread
+
 
 def is_autocast_enabled(device_type="cuda"):
     """Whether autocast is on for a device type."""
@@ -96,7 +101,9 @@ clear_autocast_cache = _native.clear_autocast_cache
 
 def _deprecated(name, instead, function):
     def old(*args):
-        warnings.warn(f"torch.{name}() is deprecated. Please use torch.{instead} instead.", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            f"torch.{name}() is deprecated. Please use torch.{instead} instead.", DeprecationWarning, stacklevel=2
+        )
         return function(*args)
 
     old.__name__ = old.__qualname__ = name
@@ -112,13 +119,16 @@ for _word, _device in {"cpu": "cpu", "gpu": "cuda", "ipu": "ipu", "xla": "xla"}.
         ("is_autocast_{}_enabled", "is_autocast_enabled('{}')", is_autocast_enabled),
         ("set_autocast_{}_enabled", "set_autocast_enabled('{}', enabled)", set_autocast_enabled),
     ):
-        _old_names[_pattern.format(_word)] = _deprecated(_pattern.format(_word), _instead.format(_device), functools.partial(_function, _device))
+        _old_names[_pattern.format(_word)] = _deprecated(
+            _pattern.format(_word), _instead.format(_device), functools.partial(_function, _device)
+        )
 for _name in ("is_autocast_gpu_enabled", "set_autocast_gpu_enabled"):
     del _old_names[_name]  # PyTorch has no such names: is_autocast_enabled() is CUDA's
 globals().update(_old_names)
 
 
 # ---------------------------------------------------------------- the region
+
 
 def autocast_decorator(autocast_instance, func):
     """`func` with its calls inside the region."""
@@ -201,6 +211,7 @@ def _exit_autocast(mode):
 
 
 # ---------------------------------------------------------------- autograd.Function
+
 
 def _cast(value, device_type, dtype):
     """The tensors in `value`, also in containers, in another floating-point precision; float64 stays."""

@@ -43,7 +43,15 @@ class GradScaler:
     tensor([1.7000], requires_grad=True)
     """
 
-    def __init__(self, device="cuda", init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
+    def __init__(
+        self,
+        device="cuda",
+        init_scale=2.0**16,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
         self._device = device
         self._enabled = enabled
         if enabled and device == "cuda" and not cresset.cuda.is_available():
@@ -55,7 +63,11 @@ class GradScaler:
             if backoff_factor >= 1.0:
                 raise AssertionError(f"The backoff factor must be < 1.0, got {backoff_factor}.")
             self._init_scale, self._scale = init_scale, None
-            self._growth_factor, self._backoff_factor, self._growth_interval = growth_factor, backoff_factor, growth_interval
+            self._growth_factor, self._backoff_factor, self._growth_interval = (
+                growth_factor,
+                backoff_factor,
+                growth_interval,
+            )
             self._init_growth_tracker, self._growth_tracker = 0, None
             self._per_optimizer_states = defaultdict(_fresh_state)
 
@@ -65,7 +77,9 @@ class GradScaler:
 
     def _check_scale_growth_tracker(self, who):
         if self._scale is None:
-            raise AssertionError(f"{who}: the scaler was not used yet. This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration.")
+            raise AssertionError(
+                f"{who}: the scaler was not used yet. This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
+            )
 
     # ---- the four steps of an iteration
 
@@ -80,7 +94,9 @@ class GradScaler:
         if not hasattr(outputs, "__iter__"):
             raise ValueError("outputs must be a Tensor or an iterable of Tensors")
         scaled = [self.scale(output) for output in outputs]
-        return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) and not hasattr(outputs, "_fields") else scaled
+        return (
+            type(outputs)(scaled) if isinstance(outputs, (list, tuple)) and not hasattr(outputs, "_fields") else scaled
+        )
 
     def _unscale_grads_(self, optimizer, inverse, allow_fp16=False):
         """Multiply the gradients by `inverse` in place. By device: 1 if one of them is not finite, else 0."""
@@ -144,7 +160,9 @@ class GradScaler:
         if new_scale is not None:
             if isinstance(new_scale, cresset.Tensor):
                 if new_scale.numel() != 1 or new_scale.requires_grad or new_scale.dtype != cresset.float32:
-                    raise AssertionError("new_scale should be a float or a 1-element torch.FloatTensor with requires_grad=False.")
+                    raise AssertionError(
+                        "new_scale should be a float or a 1-element torch.FloatTensor with requires_grad=False."
+                    )
                 self._scale.copy_(new_scale.reshape(()))
             else:
                 self._scale.fill_(new_scale)
@@ -228,7 +246,9 @@ class GradScaler:
         if not self._enabled:
             return
         if len(state_dict) == 0:
-            raise RuntimeError("The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler.")
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
+            )
         self._init_scale = state_dict["scale"]
         if self._scale is not None:
             self._scale.fill_(state_dict["scale"])
@@ -243,7 +263,9 @@ class GradScaler:
         state = self.__dict__.copy()
         if self._enabled:
             if self._per_optimizer_states:
-                raise AssertionError("A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update().")
+                raise AssertionError(
+                    "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update()."
+                )
             state["_init_scale"], state["_init_growth_tracker"] = self.get_scale(), self._get_growth_tracker()
             state["_scale"] = state["_growth_tracker"] = None
         return state

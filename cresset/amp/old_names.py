@@ -11,7 +11,9 @@ __all__ = ["CpuAutocast", "CpuGradScaler", "CudaAutocast", "CudaGradScaler", "of
 
 
 def _deprecated(old, new):
-    warnings.warn(f"`torch.{old}(args...)` is deprecated. Please use `torch.{new}` instead.", FutureWarning, stacklevel=3)
+    warnings.warn(
+        f"`torch.{old}(args...)` is deprecated. Please use `torch.{new}` instead.", FutureWarning, stacklevel=3
+    )
 
 
 class CudaAutocast(autocast_mode.autocast):

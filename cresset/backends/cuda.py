@@ -33,6 +33,7 @@ def is_built():
 
 # ---------------------------------------------------------------- attention
 
+
 def _setting(kind):
     def enabled():
         return _attention[kind]
@@ -103,6 +104,7 @@ def can_use_cudnn_attention(params, debug=False):
 
 # ---------------------------------------------------------------- libraries
 
+
 class _LinalgBackend(enum.IntEnum):
     Default = 0
     Cusolver = 1
@@ -123,7 +125,9 @@ def _prefer(kind, backend):
     if isinstance(backend, str):
         found = kind.__members__.get(backend.capitalize())
         if found is None:
-            raise RuntimeError(f"Unknown input value. Choose from: {', '.join(name.lower() for name in kind.__members__)}.")
+            raise RuntimeError(
+                f"Unknown input value. Choose from: {', '.join(name.lower() for name in kind.__members__)}."
+            )
         backend = found
     if backend is not None:
         _preferred[kind] = kind(backend)

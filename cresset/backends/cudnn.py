@@ -17,7 +17,14 @@ rnn = Namespace(fp32_precision="tf32")
 CUDNN_TENSOR_DTYPES = {_native.float16, _native.float32, _native.float64}
 
 set_flags, flags = make_flags(
-    __name__, enabled=False, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True, fp32_precision="none", depthwise_kernel="auto"
+    __name__,
+    enabled=False,
+    benchmark=False,
+    benchmark_limit=10,
+    deterministic=False,
+    allow_tf32=True,
+    fp32_precision="none",
+    depthwise_kernel="auto",
 )
 
 

@@ -24,7 +24,10 @@ def get_float32_matmul_precision():
 def set_float32_matmul_precision(precision):
     """Allow faster products of float32 matrices where a device has them: "highest" (none), "high" (TF32) or "medium" (bfloat16)."""
     if precision not in _SETTINGS:
-        warnings.warn(f"{precision!r} is not one of 'highest', 'high', or 'medium'; the current precision is unchanged", stacklevel=2)
+        warnings.warn(
+            f"{precision!r} is not one of 'highest', 'high', or 'medium'; the current precision is unchanged",
+            stacklevel=2,
+        )
         return
     _current[0] = precision
     cuda.matmul.allow_tf32, cuda.matmul.fp32_precision, mkldnn.matmul.fp32_precision = _SETTINGS[precision]

@@ -43,5 +43,7 @@ def make_flags(module_name, **defaults):
                 setattr(module, name, value)
 
     set_flags.__doc__ = "Set several settings, by names with an underscore before them; gives what they were."
-    flags.__doc__ = f"Inside, the settings are {', '.join(f'{name}={value!r}' for name, value in defaults.items())} unless given."
+    flags.__doc__ = (
+        f"Inside, the settings are {', '.join(f'{name}={value!r}' for name, value in defaults.items())} unless given."
+    )
     return set_flags, flags

@@ -58,6 +58,7 @@ has_half, has_magma = True, False
 
 # ---------------------------------------------------------------- what there is
 
+
 def is_available():
     """Whether there is a CUDA device that can be used.
 
@@ -98,6 +99,7 @@ def get_gencode_flags():
 
 
 # ---------------------------------------------------------------- devices
+
 
 def _device_index(device, optional=False):
     """The number of a CUDA device given as a number, a name or a device; -1 for None."""
@@ -247,6 +249,7 @@ class device_of(device):
 
 
 # ---------------------------------------------------------------- old names of types
+
 
 class _TensorTypeAbsent(type):
     def __call__(cls, *args, **kwargs):

@@ -65,7 +65,9 @@ def storage_to_tensor_type(storage):
 def check_module_version_greater_or_equal(module, req_version_tuple, error_if_malformed=True):
     """Whether a module's __version__ is at least the one given."""
     try:
-        version = tuple(kind(part) for kind, part in zip(map(type, req_version_tuple), module.__version__.split("."), strict=False))
+        version = tuple(
+            kind(part) for kind, part in zip(map(type, req_version_tuple), module.__version__.split("."), strict=False)
+        )
     except Exception as error:
         message = f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be compared with tuple {req_version_tuple}"
         if error_if_malformed:

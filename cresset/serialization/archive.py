@@ -36,7 +36,9 @@ class FileSource:
     def read(self, at, count):
         """`count` bytes from position `at` on."""
         if at < 0 or count < 0 or at + count > self.size:
-            raise RuntimeError(f"load: {self.name} ends at byte {self.size}, but {count} bytes were expected from byte {at} on; the file is truncated or damaged")
+            raise RuntimeError(
+                f"load: {self.name} ends at byte {self.size}, but {count} bytes were expected from byte {at} on; the file is truncated or damaged"
+            )
         self.file.seek(self.start + at)
         data = self.file.read(count)
         if len(data) != count:
@@ -50,7 +52,9 @@ class FileSource:
             memory[:] = self.read(at, count)
             return
         if at < 0 or at + count > self.size:
-            raise RuntimeError(f"load: {self.name} ends at byte {self.size}, but {count} bytes were expected from byte {at} on; the file is truncated or damaged")
+            raise RuntimeError(
+                f"load: {self.name} ends at byte {self.size}, but {count} bytes were expected from byte {at} on; the file is truncated or damaged"
+            )
         self.file.seek(self.start + at)
         done = 0
         while done < count:
@@ -85,7 +89,9 @@ class ArchiveReader:
         self._read_directory()
 
     def _fail(self, what):
-        raise RuntimeError(f"PytorchStreamReader failed reading zip archive: {what} ({self.source.name}); the file is truncated or damaged")
+        raise RuntimeError(
+            f"PytorchStreamReader failed reading zip archive: {what} ({self.source.name}); the file is truncated or damaged"
+        )
 
     def _read_directory(self):
         source = self.source
@@ -104,7 +110,25 @@ class ArchiveReader:
         for _ in range(count):
             if size - position < _CENTRAL.size:
                 self._fail(f"the directory has fewer than {count} entries")
-            (magic, _, _, _, method, _, _, checksum, packed, unpacked, name_size, extra_size, comment_size, _, _, _, header) = _CENTRAL.unpack_from(directory, position)
+            (
+                magic,
+                _,
+                _,
+                _,
+                method,
+                _,
+                _,
+                checksum,
+                packed,
+                unpacked,
+                name_size,
+                extra_size,
+                comment_size,
+                _,
+                _,
+                _,
+                header,
+            ) = _CENTRAL.unpack_from(directory, position)
             position += _CENTRAL.size
             if magic != b"PK\x01\x02" or size - position < name_size + extra_size + comment_size:
                 self._fail("an entry of the directory is broken")
@@ -113,7 +137,9 @@ class ArchiveReader:
             position += name_size + extra_size + comment_size
             unpacked, packed, header = self._large_entry(extra, unpacked, packed, header)
             if method or packed != unpacked:
-                self._fail(f"the record {name!r} is compressed (method {method}), which save never does; unpack the file and store it anew")
+                self._fail(
+                    f"the record {name!r} is compressed (method {method}), which save never does; unpack the file and store it anew"
+                )
             self._add(name, header, unpacked, checksum, start)
         self._check_apart()
 
@@ -149,11 +175,18 @@ class ArchiveReader:
             self._fail(f"the record {name!r} is said to be at byte {header}, behind the end of the records")
         fields = _LOCAL.unpack(self.source.read(header, _LOCAL.size))
         magic, method, name_size, extra_size = fields[0], fields[3], fields[9], fields[10]
-        if magic != ZIP_MAGIC or method or name_size != len(name) or self.source.read(header + _LOCAL.size, name_size) != name:
+        if (
+            magic != ZIP_MAGIC
+            or method
+            or name_size != len(name)
+            or self.source.read(header + _LOCAL.size, name_size) != name
+        ):
             self._fail(f"the header of the record {name!r} at byte {header} does not fit the directory")
         at = header + _LOCAL.size + name_size + extra_size
         if at + size > directory:
-            self._fail(f"the record {name!r} has {size} bytes from byte {at} on, but the records end at byte {directory}")
+            self._fail(
+                f"the record {name!r} has {size} bytes from byte {at} on, but the records end at byte {directory}"
+            )
         try:
             text = name.decode("utf-8")
         except UnicodeDecodeError:
@@ -228,7 +261,13 @@ class ArchiveWriter:
         padding = -unpadded % _ALIGNMENT
         extra = large + struct.pack("<2s1H", b"FB", padding) + b"Z" * padding
         shown = min(size, _BIG)
-        self._write(_LOCAL.pack(ZIP_MAGIC, 45 if large else 0, 0x0800, 0, 0, 0x21, checksum, shown, shown, len(title), len(extra)) + title + extra)
+        self._write(
+            _LOCAL.pack(
+                ZIP_MAGIC, 45 if large else 0, 0x0800, 0, 0, 0x21, checksum, shown, shown, len(title), len(extra)
+            )
+            + title
+            + extra
+        )
         self._write(data)
         self.entries.append((title, header, size, checksum))
 
@@ -253,4 +292,6 @@ class ArchiveWriter:
             end = self.at
             self._write(_END64.pack(b"PK\x06\x06", _END64.size - 12, 45, 45, 0, 0, count, count, size, start))
             self._write(_LOCATOR.pack(b"PK\x06\x07", 0, end, 1))
-        self._write(_END.pack(b"PK\x05\x06", 0, 0, min(count, 0xFFFF), min(count, 0xFFFF), min(size, _BIG), min(start, _BIG), 0))
+        self._write(
+            _END.pack(b"PK\x05\x06", 0, 0, min(count, 0xFFFF), min(count, 0xFFFF), min(size, _BIG), min(start, _BIG), 0)
+        )

@@ -52,7 +52,15 @@ def _fill_table():
     _class(collections.OrderedDict, "ordered_dict")
     _class(collections.Counter, "counter")
     _class(collections.defaultdict, "default_dict")
-    for name, kind in {"set": set, "frozenset": frozenset, "list": list, "dict": dict, "tuple": tuple, "bytearray": bytearray, "bytes": bytes}.items():
+    for name, kind in {
+        "set": set,
+        "frozenset": frozenset,
+        "list": list,
+        "dict": dict,
+        "tuple": tuple,
+        "bytearray": bytearray,
+        "bytes": bytes,
+    }.items():
         _class(kind, name + "_of", f"builtins.{name}", f"__builtin__.{name}")
     for name, kind in {"complex": complex, "slice": slice, "range": range}.items():
         _class(kind, name + "_of", f"builtins.{name}", f"__builtin__.{name}")
@@ -69,9 +77,19 @@ def _fill_table():
             TABLE[f"torch.{name}"] = value
     _function("layout", "torch.serialization._get_layout")
     for word, kind in STORAGE_TYPES.items():
-        _class(kind, "storage_class", f"torch.{word}Storage", f"torch.cuda.{word}Storage", f"torch.storage.{word}Storage")
-    _class(UntypedStorage, "storage_class", "torch.storage.UntypedStorage", "torch.UntypedStorage", "torch.storage._UntypedStorage")
-    _class(TypedStorage, "storage_class", "torch.storage.TypedStorage", "torch.TypedStorage", "torch.storage._TypedStorage")
+        _class(
+            kind, "storage_class", f"torch.{word}Storage", f"torch.cuda.{word}Storage", f"torch.storage.{word}Storage"
+        )
+    _class(
+        UntypedStorage,
+        "storage_class",
+        "torch.storage.UntypedStorage",
+        "torch.UntypedStorage",
+        "torch.storage._UntypedStorage",
+    )
+    _class(
+        TypedStorage, "storage_class", "torch.storage.TypedStorage", "torch.TypedStorage", "torch.storage._TypedStorage"
+    )
     for name in ("tensor", "tensor_v2", "tensor_v3", "parameter", "parameter_with_state", "sparse_tensor"):
         _function("rebuild_" + name, f"torch._utils._rebuild_{name}")
     _function("rebuild_meta_tensor", "torch._utils._rebuild_meta_tensor_no_storage")
@@ -153,13 +171,17 @@ class Constructors:
         if owner is None and here.startswith("cresset.nn."):
             owner = _place(here)
         if owner is None:
-            raise pickle.UnpicklingError(_advice(title, True) + f". The module {module} is not imported in this process")
+            raise pickle.UnpicklingError(
+                _advice(title, True) + f". The module {module} is not imported in this process"
+            )
         value = owner
         for part in name.split("."):
             # The plain dictionary: an attribute that is computed, or a module that loads others when asked, would run code for the file.
             held = value.__dict__ if isinstance(value, (type, types.ModuleType)) else {}
             if part not in held:
-                raise AttributeError(f"load: the file names {title}, but the module {module} has no {name}; import or define the class first")
+                raise AttributeError(
+                    f"load: the file names {title}, but the module {module} has no {name}; import or define the class first"
+                )
             value = held[part]
         from cresset.nn import Module
 
@@ -206,7 +228,9 @@ class Constructors:
             raise pickle.UnpicklingError(f"expected at most {len(kinds)} arguments, got {len(arguments)}")
         for argument, kind in zip(arguments, kinds, strict=False):
             if not isinstance(argument, kind):
-                raise pickle.UnpicklingError(f"expected an argument of type {getattr(kind, '__name__', kind)}, got {type(argument).__name__}")
+                raise pickle.UnpicklingError(
+                    f"expected an argument of type {getattr(kind, '__name__', kind)}, got {type(argument).__name__}"
+                )
         return arguments
 
     def plain(self, arguments):
@@ -261,7 +285,10 @@ class Constructors:
 
     def default_dict(self, arguments):
         kind = arguments[0] if arguments else None
-        if kind not in (None, list, dict, set, int, float, str, bool, tuple, collections.OrderedDict) or len(arguments) > 1:
+        if (
+            kind not in (None, list, dict, set, int, float, str, bool, tuple, collections.OrderedDict)
+            or len(arguments) > 1
+        ):
             raise pickle.UnpicklingError("a defaultdict is read with a plain type for its default")
         return collections.defaultdict(kind)
 
@@ -339,7 +366,15 @@ class Constructors:
         if len(arguments) < 7:
             raise pickle.UnpicklingError(f"a tensor is made of 7 parts, got {len(arguments)}")
         storage, offset, size, stride, requires_grad, _hooks, dtype, *metadata = self.exactly(
-            arguments, (TypedStorage, UntypedStorage), int, (tuple, list), (tuple, list), bool, (dict, type(None)), _native.dtype, (dict, type(None))
+            arguments,
+            (TypedStorage, UntypedStorage),
+            int,
+            (tuple, list),
+            (tuple, list),
+            bool,
+            (dict, type(None)),
+            _native.dtype,
+            (dict, type(None)),
         )
         self.dimensions(size, stride)
         return _utils._rebuild_tensor_v3(storage, offset, size, stride, requires_grad, None, dtype, *metadata)
@@ -401,7 +436,9 @@ class Constructors:
             raise pickle.UnpicklingError("a NumPy dtype is read from its short name")
         text = arguments[0].lstrip("<=|")
         if text[:1] not in "biufcSU" or not text[1:].isdigit():
-            raise pickle.UnpicklingError(f"a NumPy dtype {arguments[0]!r} is not read; only numbers, booleans and text are data")
+            raise pickle.UnpicklingError(
+                f"a NumPy dtype {arguments[0]!r} is not read; only numbers, booleans and text are data"
+            )
         return numpy.dtype(text)
 
     def numpy_data(self, dtype, shape, data):
@@ -415,7 +452,9 @@ class Constructors:
         self.dimensions(shape)
         data = data.encode("latin1") if isinstance(data, str) else bytes(data)
         if any(n < 0 for n in shape) or math.prod(shape) * dtype.itemsize != len(data):
-            raise pickle.UnpicklingError(f"a NumPy array of shape {shape} and dtype {dtype} does not have {len(data)} bytes")
+            raise pickle.UnpicklingError(
+                f"a NumPy array of shape {shape} and dtype {dtype} does not have {len(data)} bytes"
+            )
         self.charge(len(data))
         return data
 
@@ -436,7 +475,11 @@ class Constructors:
         import numpy
 
         data, dtype, shape, order = self.exactly(arguments, (bytes, bytearray), numpy.dtype, tuple, str)
-        return numpy.frombuffer(self.numpy_data(dtype, shape, data), dtype).reshape(shape, order="F" if order == "F" else "C").copy("K")
+        return (
+            numpy.frombuffer(self.numpy_data(dtype, shape, data), dtype)
+            .reshape(shape, order="F" if order == "F" else "C")
+            .copy("K")
+        )
 
     def build_numpy(self, instance, state):
         import numpy
@@ -477,7 +520,9 @@ class Constructors:
             self.charge(len(attributes))
             for name, value in attributes.items():
                 if type(name) is not str or name.startswith("__") or (not shadowing and hasattr(type(instance), name)):
-                    raise pickle.UnpicklingError(f"the attribute {name!r} of {type(instance).__name__} cannot come from a file")
+                    raise pickle.UnpicklingError(
+                        f"the attribute {name!r} of {type(instance).__name__} cannot come from a file"
+                    )
                 if attributes is slots:
                     setattr(instance, name, value)
                 else:

@@ -44,7 +44,11 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     unknown = set(pickle_load_args) - {"encoding", "errors", "fix_imports"}
     if unknown:
         raise TypeError(f"load() got an unexpected keyword argument {sorted(unknown)[0]!r}")
-    settings = {"restore": restore_function(map_location), "trusting": weights_only is False, "encoding": pickle_load_args.get("encoding", "utf-8")}
+    settings = {
+        "restore": restore_function(map_location),
+        "trusting": weights_only is False,
+        "encoding": pickle_load_args.get("encoding", "utf-8"),
+    }
     mmap = bool(mmap)
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
@@ -70,7 +74,9 @@ def _load(source, mapped, settings):
     if start == ZIP_MAGIC:
         return ArchiveLoad(ArchiveReader(source), mapped, settings).read()
     if mapped:
-        raise RuntimeError("mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`, please torch.save your checkpoint with this option")
+        raise RuntimeError(
+            "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`, please torch.save your checkpoint with this option"
+        )
     return StreamLoad(source, settings).read()
 
 
@@ -98,7 +104,9 @@ class Load:
         key = key.decode() if isinstance(key, bytes) else key
         location = location.decode() if isinstance(location, bytes) else location
         if type(key) is not str or type(location) is not str or type(count) is not int or not 0 <= count < 2**60:
-            raise pickle.UnpicklingError(f"a storage with the key {key!r}, location {location!r} and {count!r} elements")
+            raise pickle.UnpicklingError(
+                f"a storage with the key {key!r}, location {location!r} and {count!r} elements"
+            )
         return kind, dtype, key, location, count
 
     @staticmethod
@@ -135,13 +143,17 @@ class ArchiveLoad(Load):
         if storage is None:
             storage = self.storages[key] = self.restore(self.fetch(key, count * dtype.itemsize, dtype), location)
         if count * dtype.itemsize > storage.nbytes():
-            raise pickle.UnpicklingError(f"the storage {key!r} has {storage.nbytes()} bytes, {count * dtype.itemsize} are used")
+            raise pickle.UnpicklingError(
+                f"the storage {key!r} has {storage.nbytes()} bytes, {count * dtype.itemsize} are used"
+            )
         return self.typed(kind, storage, dtype)
 
     def fetch(self, key, size, dtype):
         record = self.archive.record(f"data/{key}")
         if size > record.size:
-            raise RuntimeError(f"load: the storage {key!r} is said to have {size} bytes, its record has {record.size}; the file is damaged")
+            raise RuntimeError(
+                f"load: the storage {key!r} is said to have {size} bytes, its record has {record.size}; the file is damaged"
+            )
         if self.memory is not None and not self.swap and record.at % dtype.itemsize == 0 and size:
             return UntypedStorage.from_buffer(memoryview(self.memory)[record.at : record.at + size])
         storage = UntypedStorage(size)
@@ -172,7 +184,9 @@ class StreamLoad(Load):
                 raise pickle.UnpicklingError(f"{self.name} is not a file that save has written: {error}") from error
             at = reader.at
             if headers[0] != MAGIC_NUMBER:
-                raise RuntimeError(f"Invalid magic number; corrupt file? {self.name} is not a file that save has written")
+                raise RuntimeError(
+                    f"Invalid magic number; corrupt file? {self.name} is not a file that save has written"
+                )
         if headers[1] != PROTOCOL_VERSION:
             raise RuntimeError(f"Invalid protocol version: {headers[1]}")
         information = headers[2] if isinstance(headers[2], dict) else {}
@@ -192,7 +206,9 @@ class StreamLoad(Load):
         kind, dtype, key, location, count = self.check_id(saved_id, 6)
         if key not in self.wanted:
             if count * dtype.itemsize > len(self.data):
-                raise RuntimeError(f"load: the storage {key!r} is said to have {count * dtype.itemsize} bytes, the file has {len(self.data)}")
+                raise RuntimeError(
+                    f"load: the storage {key!r} is said to have {count * dtype.itemsize} bytes, the file has {len(self.data)}"
+                )
             self.constructors.charge(count * dtype.itemsize)
             self.wanted[key] = (UntypedStorage(count * dtype.itemsize), dtype, location)
         storage, dtype_of_first, _ = self.wanted[key]
@@ -204,7 +220,13 @@ class StreamLoad(Load):
     def view(self, key, storage, dtype, view):
         """Old files have storages that are parts of others: (key, offset, size)."""
         view_key, offset, count = view
-        if type(offset) is not int or type(count) is not int or offset < 0 or count < 0 or (offset + count) * dtype.itemsize > storage.nbytes():
+        if (
+            type(offset) is not int
+            or type(count) is not int
+            or offset < 0
+            or count < 0
+            or (offset + count) * dtype.itemsize > storage.nbytes()
+        ):
             raise pickle.UnpicklingError(f"the part {view!r} lies outside of the storage {key!r}")
         return TypedStorage._of(storage._bytes.view(dtype)[offset : offset + count])
 
@@ -219,7 +241,9 @@ class StreamLoad(Load):
             (count,) = struct.unpack_from("<q", self.data, at)
             size = storage.nbytes()
             if count * dtype.itemsize != size or len(self.data) - at - 8 < size:
-                raise RuntimeError(f"load: the storage {key!r} has {count} elements and {len(self.data) - at - 8} bytes left in {self.name}, {size} bytes were announced")
+                raise RuntimeError(
+                    f"load: the storage {key!r} has {count} elements and {len(self.data) - at - 8} bytes left in {self.name}, {size} bytes were announced"
+                )
             if size:
                 memoryview(storage._bytes)[:] = memoryview(self.data)[at + 8 : at + 8 + size]
             if self.swap:
@@ -274,5 +298,9 @@ def get_unsafe_globals_in_checkpoint(f):
         for _ in range(4):
             names, at = global_names(data, at)
     allowed = safe_titles()
-    found = {f"{module}.{name}": None for module, name in names if f"{module}.{name}" not in allowed and not is_known(module, name)}
+    found = {
+        f"{module}.{name}": None
+        for module, name in names
+        if f"{module}.{name}" not in allowed and not is_known(module, name)
+    }
     return list(found)

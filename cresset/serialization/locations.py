@@ -3,7 +3,14 @@
 import cresset
 from cresset.storage import TypedStorage, UntypedStorage
 
-__all__ = ["default_restore_location", "location_tag", "register_package", "restore_function", "validate_cuda_device", "validate_hpu_device"]
+__all__ = [
+    "default_restore_location",
+    "location_tag",
+    "register_package",
+    "restore_function",
+    "validate_cuda_device",
+    "validate_hpu_device",
+]
 
 _packages = []  # (priority, tagger, deserializer), lowest priority first
 
@@ -39,7 +46,9 @@ def default_restore_location(storage, location):
         result = deserializer(storage, location)
         if result is not None:
             return result
-    raise RuntimeError(f"don't know how to restore data location of {type(storage).__name__} (tagged with {location}); give map_location='cpu'")
+    raise RuntimeError(
+        f"don't know how to restore data location of {type(storage).__name__} (tagged with {location}); give map_location='cpu'"
+    )
 
 
 def _cpu_tag(storage):
@@ -94,7 +103,9 @@ def validate_cuda_device(location):
 
 def validate_hpu_device(location):
     """HPU devices are not supported: always an error."""
-    raise RuntimeError(f"Attempting to deserialize object on an HPU device ({location}), which is not supported; use map_location='cpu'")
+    raise RuntimeError(
+        f"Attempting to deserialize object on an HPU device ({location}), which is not supported; use map_location='cpu'"
+    )
 
 
 def restore_function(map_location):
@@ -109,7 +120,9 @@ def restore_function(map_location):
     if isinstance(map_location, cresset.device):
         return lambda storage, location: default_restore_location(storage, str(map_location))
     if not callable(map_location):
-        raise TypeError(f"load: map_location is a device, its name, a dictionary or a function, not {type(map_location).__name__}")
+        raise TypeError(
+            f"load: map_location is a device, its name, a dictionary or a function, not {type(map_location).__name__}"
+        )
 
     def restore(storage, location):
         chosen = map_location(storage, location)

@@ -28,7 +28,9 @@ def get_default_load_endianness():
 def set_default_load_endianness(endianness):
     """Say which byte order load assumes for files that do not say theirs."""
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
-        raise TypeError(f"set_default_load_endianness: expected a LoadEndianness or None, got {type(endianness).__name__}")
+        raise TypeError(
+            f"set_default_load_endianness: expected a LoadEndianness or None, got {type(endianness).__name__}"
+        )
     _settings["endianness"] = endianness
 
 
@@ -51,7 +53,9 @@ class set_default_mmap_options:
 
     def __init__(self, flags):
         if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
-            raise ValueError(f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}")
+            raise ValueError(
+                f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}"
+            )
         self.before = _settings["mmap"]
         _settings["mmap"] = flags
 

@@ -10,7 +10,9 @@ import struct
 
 __all__ = ["PickleReader", "global_names"]
 
-_MAX_KEY_PARTS = 1000  # of a tuple that is a dictionary's key: hashing one walks it natively, however deep or shared it is
+_MAX_KEY_PARTS = (
+    1000  # of a tuple that is a dictionary's key: hashing one walks it natively, however deep or shared it is
+)
 _SIMPLE_KEYS = {str, int, float, bool, bytes, complex, type(None)}
 _READ_INT, _READ_UINT, _READ_UINT8, _READ_DOUBLE = (struct.Struct(f).unpack_from for f in ("<i", "<I", "<Q", ">d"))
 
@@ -35,7 +37,13 @@ class PickleReader:
 
     def __init__(self, data, names, makers, persistent, build, at=0, encoding="ascii"):
         self.data, self.at, self.size = data, at, len(data)
-        self.names, self.makers, self.persistent, self.build_instance, self.encoding = names, makers, persistent, build, encoding
+        self.names, self.makers, self.persistent, self.build_instance, self.encoding = (
+            names,
+            makers,
+            persistent,
+            build,
+            encoding,
+        )
 
     def read(self):
         """The value. Afterwards `at` is behind the pickle."""
@@ -59,8 +67,19 @@ class PickleReader:
                 handler(self)
         except pickle.UnpicklingError as error:
             raise pickle.UnpicklingError(f"load: the pickle at byte {self.at - start}: {error}") from error.__cause__
-        except (IndexError, KeyError, ValueError, TypeError, OverflowError, MemoryError, RecursionError, struct.error) as error:
-            raise pickle.UnpicklingError(f"load: the pickle is damaged at byte {self.at - start}: {type(error).__name__}: {error}") from error
+        except (
+            IndexError,
+            KeyError,
+            ValueError,
+            TypeError,
+            OverflowError,
+            MemoryError,
+            RecursionError,
+            struct.error,
+        ) as error:
+            raise pickle.UnpicklingError(
+                f"load: the pickle is damaged at byte {self.at - start}: {type(error).__name__}: {error}"
+            ) from error
 
     # ---- pieces of the data
 

@@ -55,7 +55,9 @@ class PyTorchFileReader:
     def get_storage_from_record(self, name, numel, dtype):
         """A tensor with the elements of a record, whose storage is the record."""
         if numel * dtype.itemsize > self._archive.record(name).size:
-            raise RuntimeError(f"get_storage_from_record: {name!r} has {self._archive.record(name).size} bytes, fewer than {numel} elements of {dtype}")
+            raise RuntimeError(
+                f"get_storage_from_record: {name!r} has {self._archive.record(name).size} bytes, fewer than {numel} elements of {dtype}"
+            )
         storage = UntypedStorage(numel * dtype.itemsize)
         if numel:
             self._archive.read_into(name, memoryview(storage._bytes))
@@ -84,7 +86,11 @@ class PyTorchFileWriter:
         """Add a record: the first `size` bytes of text, bytes or a storage."""
         if isinstance(data, TypedStorage):
             data = data._untyped_storage
-        view = data_of(data) if isinstance(data, UntypedStorage) else memoryview(data.encode() if isinstance(data, str) else data)
+        view = (
+            data_of(data)
+            if isinstance(data, UntypedStorage)
+            else memoryview(data.encode() if isinstance(data, str) else data)
+        )
         self._archive.write(name, view[:size])
 
     def get_all_written_records(self):

@@ -44,15 +44,20 @@ class Entry:
 
 # ---------------------------------------------------------------- reading
 
+
 def read_header(read, size, who):
     """(metadata, entries by name, where the data starts). `read(at, count)` gives bytes of a file of `size` bytes."""
     if size < 8:
         raise SafetensorError(f"{who}: HeaderTooSmall: {size} bytes are no safetensors file")
     (length,) = struct.unpack("<Q", read(0, 8))
     if length > _MAX_HEADER:
-        raise SafetensorError(f"{who}: HeaderTooLarge: the header is said to have {length} bytes, more than {_MAX_HEADER}")
+        raise SafetensorError(
+            f"{who}: HeaderTooLarge: the header is said to have {length} bytes, more than {_MAX_HEADER}"
+        )
     if length > size - 8:
-        raise SafetensorError(f"{who}: InvalidHeaderLength: the header is said to have {length} bytes, the file has {size - 8} behind its length")
+        raise SafetensorError(
+            f"{who}: InvalidHeaderLength: the header is said to have {length} bytes, the file has {size - 8} behind its length"
+        )
     text = read(8, length)
     if text[:1] != b"{":
         raise SafetensorError(f"{who}: InvalidHeaderStart: the header does not start with a brace")
@@ -67,10 +72,14 @@ def read_header(read, size, who):
     end = 0
     for name, entry in sorted(entries.items(), key=lambda item: (item[1].start, item[1].end)):
         if entry.start != end:
-            raise SafetensorError(f"{who}: InvalidOffset: the tensor {name!r} starts at byte {entry.start} of the data, expected {end}")
+            raise SafetensorError(
+                f"{who}: InvalidOffset: the tensor {name!r} starts at byte {entry.start} of the data, expected {end}"
+            )
         end = entry.end
     if end != size - 8 - length:
-        raise SafetensorError(f"{who}: MetadataIncompleteBuffer: the tensors have {end} bytes, the file has {size - 8 - length}")
+        raise SafetensorError(
+            f"{who}: MetadataIncompleteBuffer: the tensors have {end} bytes, the file has {size - 8 - length}"
+        )
     return metadata, entries, 8 + length
 
 
@@ -86,12 +95,16 @@ def _entry(name, described, who):
         raise SafetensorError(f"{who}: the tensor {name!r} is not described by dtype, shape and data_offsets")
     word, shape, offsets = described["dtype"], described["shape"], described["data_offsets"]
     if not isinstance(word, str) or word not in _DTYPES:
-        raise SafetensorError(f"{who}: the tensor {name!r} has the dtype {word!r}, which is not supported; known are {', '.join(_DTYPES)}")
+        raise SafetensorError(
+            f"{who}: the tensor {name!r} has the dtype {word!r}, which is not supported; known are {', '.join(_DTYPES)}"
+        )
     numbers = shape + offsets if isinstance(shape, list) and isinstance(offsets, list) and len(offsets) == 2 else None
     if numbers is None or not all(type(n) is int and 0 <= n < 2**62 for n in numbers) or offsets[0] > offsets[1]:
         raise SafetensorError(f"{who}: the tensor {name!r} has the shape {shape} and the data_offsets {offsets}")
     if len(shape) > 64 or math.prod(shape) * _DTYPES[word].itemsize != offsets[1] - offsets[0]:
-        raise SafetensorError(f"{who}: TensorInvalidInfo: the tensor {name!r} of shape {shape} and dtype {word} does not have {offsets[1] - offsets[0]} bytes")
+        raise SafetensorError(
+            f"{who}: TensorInvalidInfo: the tensor {name!r} of shape {shape} and dtype {word} does not have {offsets[1] - offsets[0]} bytes"
+        )
     return Entry(_DTYPES[word], tuple(shape), *offsets)
 
 
@@ -215,15 +228,22 @@ def load_model(model, filename, strict=True, device="cpu"):
         if shared - missing:
             missing -= shared
     if strict and (missing or unexpected):
-        raise RuntimeError(f"Error(s) in loading state_dict for {type(model).__name__}: missing {sorted(missing)}, unexpected {sorted(unexpected)}")
+        raise RuntimeError(
+            f"Error(s) in loading state_dict for {type(model).__name__}: missing {sorted(missing)}, unexpected {sorted(unexpected)}"
+        )
     return missing, list(unexpected)
 
 
 # ---------------------------------------------------------------- writing
 
+
 def shared_names(tensors):
     """Sets of names whose tensors overlap in memory."""
-    spans = sorted((t.data_ptr(), t.data_ptr() + max(_span(t), 1), name) for name, t in tensors.items() if t.numel() and t.device.type != "meta")
+    spans = sorted(
+        (t.data_ptr(), t.data_ptr() + max(_span(t), 1), name)
+        for name, t in tensors.items()
+        if t.numel() and t.device.type != "meta"
+    )
     groups, end = [], -1
     for start, stop, name in spans:
         if start < end:
@@ -245,13 +265,17 @@ def _check(tensors):
         if not isinstance(name, str) or not isinstance(tensor, cresset.Tensor):
             raise ValueError(f"Key `{name}` is invalid, expected torch.Tensor but received {type(tensor)}")
         if tensor.layout != cresset.strided:
-            raise ValueError(f"You are trying to save a sparse tensors: `{name}` which this library does not support. Call .to_dense() before.")
+            raise ValueError(
+                f"You are trying to save a sparse tensors: `{name}` which this library does not support. Call .to_dense() before."
+            )
         if tensor.dtype not in _WORDS:
             raise ValueError(f"save_file: the format has no dtype for {tensor.dtype} of {name!r}")
         if tensor.device.type == "meta":
             raise ValueError(f"save_file: {name!r} is on the meta device and has no data")
         if not tensor.is_contiguous():
-            raise ValueError(f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. Call `.contiguous()` first, or clone it.")
+            raise ValueError(
+                f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. Call `.contiguous()` first, or clone it."
+            )
     shared = shared_names(tensors)
     if shared:
         raise RuntimeError(
@@ -307,7 +331,9 @@ def save_model(model, filename, metadata=None, force_contiguous=True):
         kept = min(shared, key=lambda name: (-tensors[name].numel(), name))
         for name in sorted(shared - {kept}):
             if tensors[name].data_ptr() != tensors[kept].data_ptr() or tensors[name].numel() != tensors[kept].numel():
-                raise RuntimeError(f"save_model: {name!r} and {kept!r} share a part of their memory only; clone one of them")
+                raise RuntimeError(
+                    f"save_model: {name!r} and {kept!r} share a part of their memory only; clone one of them"
+                )
             del tensors[name]
             metadata.setdefault(name, kept)
     if force_contiguous:

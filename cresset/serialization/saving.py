@@ -35,7 +35,11 @@ def torch_name(module, name):
         if family not in ("parameter", "parallel", "functional", "init"):
             kind = getattr(sys.modules.get(module), name, None)
             for place in modules._PLACES:
-                if kind is not None and getattr(sys.modules[f"cresset.nn.modules.{place}"], name, None) is kind and place not in ("utils",):
+                if (
+                    kind is not None
+                    and getattr(sys.modules[f"cresset.nn.modules.{place}"], name, None) is kind
+                    and place not in ("utils",)
+                ):
                     return f"torch.nn.modules.{place}", name
     if module == "cresset" or module.startswith("cresset."):
         return "torch" + module[7:], name
@@ -146,7 +150,10 @@ class Storages:
             return None
         address = storage._cdata
         if storage.nbytes() and storage.device.type != "meta":
-            address = (storage.data_ptr(), storage.nbytes())  # not the storage's own: x.data has another one on the same memory
+            address = (
+                storage.data_ptr(),
+                storage.nbytes(),
+            )  # not the storage's own: x.data has another one on the same memory
             # Tensors of one storage must agree on the dtype, since a file has one name for it.
             if self.dtypes.setdefault(storage.data_ptr(), dtype) != dtype:
                 raise RuntimeError(
@@ -165,7 +172,14 @@ def data_of(storage):
     return memoryview(storage.cpu()._bytes)
 
 
-def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_new_zipfile_serialization=True, _disable_byteorder_record=False):
+def save(
+    obj,
+    f,
+    pickle_module=pickle,
+    pickle_protocol=DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization=True,
+    _disable_byteorder_record=False,
+):
     """Write an object to a file that cresset and PyTorch load.
 
     A path is written whole or not at all: the data goes to a new file in the same folder, which takes the place of the old one in one step.
@@ -184,7 +198,9 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
     {'weight': tensor([1., 1.])}
     """
     if pickle_module is not pickle:
-        raise ValueError(f"save: pickle_module must be Python's pickle, got {getattr(pickle_module, '__name__', pickle_module)}; the names in the file are PyTorch's")
+        raise ValueError(
+            f"save: pickle_module must be Python's pickle, got {getattr(pickle_module, '__name__', pickle_module)}; the names in the file are PyTorch's"
+        )
     write = _write_archive if _use_new_zipfile_serialization else _write_stream
     settings = {"protocol": pickle_protocol, "byteorder": not _disable_byteorder_record}
     if isinstance(f, (str, os.PathLike)):
@@ -236,7 +252,11 @@ def _write_stream(obj, file, folder, protocol, byteorder):
         return None
 
     sizes = {"short": 2, "int": 4, "long": 4}
-    for value in (MAGIC_NUMBER, PROTOCOL_VERSION, {"protocol_version": PROTOCOL_VERSION, "little_endian": sys.byteorder == "little", "type_sizes": sizes}):
+    for value in (
+        MAGIC_NUMBER,
+        PROTOCOL_VERSION,
+        {"protocol_version": PROTOCOL_VERSION, "little_endian": sys.byteorder == "little", "type_sizes": sizes},
+    ):
         file.write(pickle.dumps(value, protocol=protocol))
     pickled = io.BytesIO()
     Pickler(pickled, protocol, persistent_id).dump(obj)

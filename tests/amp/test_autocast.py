@@ -16,7 +16,10 @@ def test_products_run_low_losses_in_float32_and_joins_in_the_widest():
     with autocast("cpu"):
         y = x @ x
         assert y.dtype == low and F.linear(x, x).dtype == low and cresset.einsum("ij,jk", x, x).dtype == low
-        assert F.mse_loss(y, y).dtype == cresset.float32 and F.cross_entropy(y, cresset.zeros(4, dtype=cresset.int64)).dtype == cresset.float32
+        assert (
+            F.mse_loss(y, y).dtype == cresset.float32
+            and F.cross_entropy(y, cresset.zeros(4, dtype=cresset.int64)).dtype == cresset.float32
+        )
         assert cresset.cat([x, y]).dtype == cresset.float32 and cresset.cat([y, y]).dtype == low
         assert (x + x).dtype == cresset.float32 and y.exp().dtype == low
     assert (x @ x).dtype == cresset.float32
@@ -147,7 +150,14 @@ def test_every_name_of_the_table_is_one_of_ours():
     from cresset import fft, linalg, ops
     from cresset.nn.functional import root
 
-    known = {*ops.functions, *ops.methods, *vars(F), *(f"linalg_{n}" for n in vars(linalg)), *(f"fft_{n}" for n in vars(fft)), *root.functions}
+    known = {
+        *ops.functions,
+        *ops.methods,
+        *vars(F),
+        *(f"linalg_{n}" for n in vars(linalg)),
+        *(f"fft_{n}" for n in vars(fft)),
+        *root.functions,
+    }
     named = {name for table in (CPU, CUDA) for names in table.values() for name in names.split()}
     assert named - known == {"reflection_pad", "replication_pad"}  # modes of F.pad
     assert inspect.signature(F.mse_loss).parameters["reduction"].default == "mean"

@@ -79,7 +79,13 @@ def test_the_state_goes_there_and_back():
     scaler.scale(parameter.sum()).backward()
     scaler.step(optimizer)
     scaler.update(32.0)
-    assert scaler.state_dict() == {"scale": 32.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 2000, "_growth_tracker": 0}
+    assert scaler.state_dict() == {
+        "scale": 32.0,
+        "growth_factor": 2.0,
+        "backoff_factor": 0.5,
+        "growth_interval": 2000,
+        "_growth_tracker": 0,
+    }
     other = GradScaler("cpu")
     other.load_state_dict(scaler.state_dict())
     assert other.get_scale() == 32 and pickle.loads(pickle.dumps(scaler)).get_scale() == 32
@@ -90,7 +96,12 @@ def test_the_state_goes_there_and_back():
 def test_disabled_it_stands_aside():
     parameter, optimizer, scaler = make(enabled=False)
     loss = parameter.sum()
-    assert scaler.scale(loss) is loss and scaler.get_scale() == 1.0 and scaler.state_dict() == {} and not scaler.is_enabled()
+    assert (
+        scaler.scale(loss) is loss
+        and scaler.get_scale() == 1.0
+        and scaler.state_dict() == {}
+        and not scaler.is_enabled()
+    )
     loss.backward()
     scaler.step(optimizer)
     scaler.update()

@@ -67,12 +67,28 @@ def test_the_result_has_the_dtype_of_pytorch_and_is_near(program, low):
             assert a == b or a != a and b != b or abs(a - b) <= 0.02 * scale
 
 
-@pytest.mark.parametrize("program", ["x @ y", "F.linear(x, y)", "F.cross_entropy(x, t)", "torch.cat([x, y.float()])", "F.mse_loss(x, y)"])
+@pytest.mark.parametrize(
+    "program", ["x @ y", "F.linear(x, y)", "F.cross_entropy(x, t)", "torch.cat([x, y.float()])", "F.mse_loss(x, y)"]
+)
 def test_float16_is_chosen_as_well(program):
     assert outcome(cresset, program, False, "float16")[0] == outcome(torch, program, False, "float16")[0]
 
 
-@pytest.mark.parametrize("settings", [("cpu",), ("cuda",), ("xpu",), ("mps",), ("hpu",), ("cpu", "float32"), ("cpu", "float16"), ("cpu", "float64"), ("foo",), (3,)])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("cpu",),
+        ("cuda",),
+        ("xpu",),
+        ("mps",),
+        ("hpu",),
+        ("cpu", "float32"),
+        ("cpu", "float16"),
+        ("cpu", "float64"),
+        ("foo",),
+        (3,),
+    ],
+)
 def test_the_region_starts_with_the_same_settings(settings):
     def facts(lib):
         with warnings.catch_warnings(record=True) as caught:
@@ -81,7 +97,13 @@ def test_the_region_starts_with_the_same_settings(settings):
                 region = lib.autocast(settings[0], *(getattr(lib, name) for name in settings[1:]))
             except Exception as error:
                 return type(error)
-        return region.device, str(region.fast_dtype), region._enabled, region._cache_enabled, [str(w.message) for w in caught]
+        return (
+            region.device,
+            str(region.fast_dtype),
+            region._enabled,
+            region._cache_enabled,
+            [str(w.message) for w in caught],
+        )
 
     assert facts(cresset) == facts(torch)
 
@@ -91,7 +113,14 @@ def test_the_state_is_told_alike():
         said = []
 
         def note():
-            said.append((lib.is_autocast_enabled("cpu"), lib.is_autocast_enabled(), str(lib.get_autocast_dtype("cpu")), lib.is_autocast_cache_enabled()))
+            said.append(
+                (
+                    lib.is_autocast_enabled("cpu"),
+                    lib.is_autocast_enabled(),
+                    str(lib.get_autocast_dtype("cpu")),
+                    lib.is_autocast_cache_enabled(),
+                )
+            )
 
         note()
         with lib.autocast("cpu", dtype=lib.float16, cache_enabled=False):

@@ -58,7 +58,13 @@ def test_every_dtype_arrives_bit_for_bit(pair, dtype, settings):
 def test_shared_storages_and_views_arrive_shared(pair, settings):
     writer, reader = pair
     base = writer.arange(12.0)
-    values = {"whole": base, "part": base[3:7], "turned": base.view(3, 4).t(), "parameter": writer.nn.Parameter(base[2:4]), "again": base}
+    values = {
+        "whole": base,
+        "part": base[3:7],
+        "turned": base.view(3, 4).t(),
+        "parameter": writer.nn.Parameter(base[2:4]),
+        "again": base,
+    }
     back = carried(values, writer, reader, **settings)
     for name in ("whole", "part", "turned", "parameter"):
         same(back[name], values[name])
@@ -90,7 +96,11 @@ def test_sizes_devices_dtypes_and_meta_tensors_arrive(pair, settings):
     }  # fmt: skip
     back = carried(values, writer, reader, **settings)
     assert back["size"] == reader.Size([2, 3]) and type(back["size"]) is reader.Size
-    assert back["device"] == reader.device("cpu") and back["cuda"] == reader.device("cuda", 1) and back["dtype"] is reader.bfloat16
+    assert (
+        back["device"] == reader.device("cpu")
+        and back["cuda"] == reader.device("cuda", 1)
+        and back["dtype"] is reader.bfloat16
+    )
     assert back["meta"].is_meta and back["meta"].stride() == (1, 3)
 
 
@@ -125,7 +135,9 @@ def test_states_of_a_module_and_an_optimizer_arrive(pair, settings):
         optimizer.zero_grad()
         model(writer.ones(4, 1, 6, 6)).square().mean().backward()
         optimizer.step()
-    back = carried({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}, writer, reader, **settings)
+    back = carried(
+        {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}, writer, reader, **settings
+    )
     assert isinstance(back["model"], collections.OrderedDict) and list(back["model"]) == list(model.state_dict())
     assert back["model"]._metadata["1"] == {"version": 2}
     other, other_optimizer = make(reader)
@@ -148,7 +160,13 @@ def test_storages_arrive(pair):
 
 def test_numpy_values_of_pytorch_files_are_read():
     np = pytest.importorskip("numpy")
-    values = {"scalar": np.float64(1.5), "array": np.arange(6).reshape(2, 3), "text": np.array(["ab", "c"]), "fortran": np.asfortranarray(np.eye(2, 3)), "bool": np.bool_(True)}
+    values = {
+        "scalar": np.float64(1.5),
+        "array": np.arange(6).reshape(2, 3),
+        "text": np.array(["ab", "c"]),
+        "fortran": np.asfortranarray(np.eye(2, 3)),
+        "bool": np.bool_(True),
+    }
     back = carried(values, torch, cresset)
     assert back["scalar"] == 1.5 and type(back["scalar"]) is np.float64 and back["bool"] == np.bool_(True)
     for name in ("array", "text", "fortran"):
@@ -180,7 +198,11 @@ def test_the_archive_has_the_records_of_pytorch_in_its_layout():
             assert archive.testzip() is None
             found = []
             for item in archive.infolist():
-                start = item.header_offset + 30 + int.from_bytes(data[item.header_offset + 26 : item.header_offset + 28], "little")
+                start = (
+                    item.header_offset
+                    + 30
+                    + int.from_bytes(data[item.header_offset + 26 : item.header_offset + 28], "little")
+                )
                 start += int.from_bytes(data[item.header_offset + 28 : item.header_offset + 30], "little")
                 found.append((item.filename, item.file_size, item.compress_type, start % 64))
             return found, archive.read("archive/data.pkl")
@@ -224,11 +246,14 @@ def test_both_refuse_the_same_names():
 
 # ---------------------------------------------------------------- safetensors
 
+
 def test_safetensors_files_go_both_ways(tmp_path):
     package = pytest.importorskip("safetensors.torch")
     from cresset import safetensors
 
-    values = {f"t.{name}": [[0.0, 1.0], [2.0, 3.0]] for name in DTYPES if name in {str(d)[6:] for d in safetensors_dtypes()}}
+    values = {
+        f"t.{name}": [[0.0, 1.0], [2.0, 3.0]] for name in DTYPES if name in {str(d)[6:] for d in safetensors_dtypes()}
+    }
     ours = {name: cresset.tensor(value).to(getattr(cresset, name[2:])) for name, value in values.items()}
     ours["scalar"], ours["empty"] = cresset.tensor(7), cresset.zeros(0, 3)
     safetensors.save_file(ours, tmp_path / "ours.safetensors", metadata={"format": "pt"})
@@ -256,4 +281,6 @@ def test_sparse_tensors_go_both_ways(pair, layout):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch calls its compressed layouts a beta
         back = carried({"s": getattr(writer.tensor(dense), layout)()}, writer, reader)["s"]
-        assert back.to_dense().tolist() == dense and str(back.layout) == str(getattr(reader.tensor(dense), layout)().layout)
+        assert back.to_dense().tolist() == dense and str(back.layout) == str(
+            getattr(reader.tensor(dense), layout)().layout
+        )

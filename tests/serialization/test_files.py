@@ -32,14 +32,27 @@ class TestValues:
     @pytest.mark.parametrize("settings", FORMATS, ids=str)
     def test_tensors_that_share_memory_still_do(self, settings):
         base = cresset.zeros(6)
-        back = there_and_back({"whole": base, "part": base[2:4], "turned": base.view(2, 3).t(), "data": nn.Parameter(base[:2])}, **settings)
+        back = there_and_back(
+            {"whole": base, "part": base[2:4], "turned": base.view(2, 3).t(), "data": nn.Parameter(base[:2])},
+            **settings,
+        )
         back["whole"].copy_(cresset.arange(6.0))
         assert back["part"].tolist() == [2, 3] and back["turned"].tolist() == [[0, 3], [1, 4], [2, 5]]
         assert back["data"].tolist() == [0, 1] and isinstance(back["data"], nn.Parameter)
 
     @pytest.mark.parametrize("settings", FORMATS, ids=str)
     def test_plain_values_keep_their_type(self, settings):
-        value = {"a": (1, 2.5), "b": [None, True], "c": {1}, "d": frozenset([2]), "e": collections.OrderedDict(x=1), "f": b"q", "g": 2**90, "h": slice(1, None), "i": range(3)}
+        value = {
+            "a": (1, 2.5),
+            "b": [None, True],
+            "c": {1},
+            "d": frozenset([2]),
+            "e": collections.OrderedDict(x=1),
+            "f": b"q",
+            "g": 2**90,
+            "h": slice(1, None),
+            "i": range(3),
+        }
         back = there_and_back(value, **settings)
         assert back == value and all(type(back[k]) is type(value[k]) for k in value)
 
@@ -51,7 +64,13 @@ class TestValues:
 
     def test_a_state_dict_keeps_its_versions(self):
         back = there_and_back(nn.BatchNorm1d(2).state_dict())
-        assert back._metadata[""] == {"version": 2} and list(back) == ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
+        assert back._metadata[""] == {"version": 2} and list(back) == [
+            "weight",
+            "bias",
+            "running_mean",
+            "running_var",
+            "num_batches_tracked",
+        ]
 
     def test_requires_grad_comes_back_and_history_does_not(self):
         x = cresset.ones(2, requires_grad=True)
@@ -75,7 +94,14 @@ class TestValues:
 
 
 class TestPlainPickle:
-    @pytest.mark.parametrize("make", [lambda: cresset.arange(6.0)[1:4], lambda: nn.Parameter(cresset.ones(2)), lambda: cresset.zeros(2, dtype=cresset.uint16)])
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: cresset.arange(6.0)[1:4],
+            lambda: nn.Parameter(cresset.ones(2)),
+            lambda: cresset.zeros(2, dtype=cresset.uint16),
+        ],
+    )
     def test_tensors_pickle(self, make):
         value = make()
         for protocol in range(2, 6):
@@ -92,7 +118,9 @@ class TestPlainPickle:
         assert list(typed) == [1, 1] and untyped.nbytes() == 8
 
     def test_the_old_storage_classes_know_their_instances(self):
-        assert isinstance(cresset.ones(2).storage(), cresset.FloatStorage) and not isinstance(cresset.ones(2).storage(), cresset.LongStorage)
+        assert isinstance(cresset.ones(2).storage(), cresset.FloatStorage) and not isinstance(
+            cresset.ones(2).storage(), cresset.LongStorage
+        )
         assert list(cresset.LongStorage([1, 2])) == [1, 2] and len(cresset.FloatStorage(3)) == 3
 
 
@@ -103,7 +131,10 @@ class TestPlaces:
         file.seek(0)
         return file
 
-    @pytest.mark.parametrize("place", ["cpu", cresset.device("cpu"), {"cpu": "cpu"}, {}, lambda storage, tag: storage, lambda storage, tag: None])
+    @pytest.mark.parametrize(
+        "place",
+        ["cpu", cresset.device("cpu"), {"cpu": "cpu"}, {}, lambda storage, tag: storage, lambda storage, tag: None],
+    )
     def test_map_location_takes_what_pytorch_takes(self, place):
         assert cresset.load(self.make(cresset.ones(2)), map_location=place).tolist() == [1, 1]
 
@@ -117,7 +148,11 @@ class TestPlaces:
         assert back.is_meta and back.shape == (2, 3)
 
     def test_a_file_from_a_gpu_says_what_to_do(self):
-        pickled = zipfile.ZipFile(self.make(cresset.ones(2))).read("archive/data.pkl").replace(b"X\x03\x00\x00\x00cpu", b"X\x06\x00\x00\x00cuda:0")
+        pickled = (
+            zipfile.ZipFile(self.make(cresset.ones(2)))
+            .read("archive/data.pkl")
+            .replace(b"X\x03\x00\x00\x00cpu", b"X\x06\x00\x00\x00cuda:0")
+        )
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w") as archive:
             archive.writestr("a/data.pkl", pickled)
@@ -133,7 +168,9 @@ class TestPlaces:
     def test_a_package_of_the_users_own(self):
         before = list(serialization.locations._packages)
         try:
-            serialization.register_package(1, lambda storage: "here", lambda storage, tag: storage if tag == "here" else None)
+            serialization.register_package(
+                1, lambda storage: "here", lambda storage, tag: storage if tag == "here" else None
+            )
             file = self.make(cresset.ones(2))
             assert b"here" in file.getvalue() and cresset.load(file).tolist() == [1, 1]
         finally:
@@ -161,7 +198,11 @@ class TestFiles:
             "archive.ArchiveWriter.write = dying\n"
             "cresset.save(cresset.zeros(2), sys.argv[1])\n"
         )
-        done = subprocess.run([sys.executable, "-c", code, str(path)], timeout=60, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(path)],
+            timeout=60,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
         assert done.returncode == 9 and cresset.load(path).tolist() == [1, 1]
 
     def test_the_mode_of_the_file_stays(self, tmp_path):
@@ -271,7 +312,10 @@ def test_records_can_be_read_and_written_by_name(tmp_path):
     cresset.save({"a": cresset.arange(3.0)}, tmp_path / "a.pt")
     reader = cresset.PyTorchFileReader(str(tmp_path / "a.pt"))
     assert reader.has_record("data/0") and not reader.has_record("data/1") and reader.get_record("version") == b"3\n"
-    assert reader.get_storage_from_record("data/0", 3, cresset.float32).tolist() == [0, 1, 2] and len(reader.serialization_id()) == 40
+    assert (
+        reader.get_storage_from_record("data/0", 3, cresset.float32).tolist() == [0, 1, 2]
+        and len(reader.serialization_id()) == 40
+    )
     writer = cresset.PyTorchFileWriter(str(tmp_path / "b.pt"))
     for name in reader.get_all_records():
         data = reader.get_record(name)

@@ -14,9 +14,12 @@ import pytest
 import cresset
 from cresset import nn, serialization
 
-_spec = importlib.util.spec_from_file_location("fuzz_files", Path(__file__).resolve().parents[2] / "tools" / "fuzz_files.py")
+_spec = importlib.util.spec_from_file_location(
+    "fuzz_files", Path(__file__).resolve().parents[2] / "tools" / "fuzz_files.py"
+)
 fuzz = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(fuzz)
+
 
 def load(data, **settings):
     return cresset.load(io.BytesIO(data), **settings)
@@ -75,7 +78,9 @@ class TestArchives:
                 load(data[:size])
 
     def test_compressed_records_are_refused(self):
-        bomb = self.rebuilt(lambda name, data: bytes(10_000_000) if name.endswith("data/0") else data, zipfile.ZIP_DEFLATED)
+        bomb = self.rebuilt(
+            lambda name, data: bytes(10_000_000) if name.endswith("data/0") else data, zipfile.ZIP_DEFLATED
+        )
         assert len(bomb) < 100_000
         with pytest.raises(RuntimeError, match="compressed"):
             load(bomb)
@@ -116,18 +121,38 @@ class TestArchives:
 
             class Fake:
                 def __reduce__(self):
-                    return cresset._utils._rebuild_tensor_v2, (cresset.ones(4).storage(), offset, size, stride, False, {})
+                    return cresset._utils._rebuild_tensor_v2, (
+                        cresset.ones(4).storage(),
+                        offset,
+                        size,
+                        stride,
+                        False,
+                        {},
+                    )
 
             cresset.save(Fake(), file)
             return file.getvalue()
 
         assert load(pickled(1, (3,), (1,))).tolist() == [1, 1, 1]
-        for case in ((2, (3,), (1,)), (0, (2,), (4,)), (-1, (1,), (1,)), (0, (2,), (-1,)), (0, (2**62,), (2**62,)), (0, (-1,), (1,)), (0, (2**70,), (1,)), (2**70, (1,), (1,))):
+        for case in (
+            (2, (3,), (1,)),
+            (0, (2,), (4,)),
+            (-1, (1,), (1,)),
+            (0, (2,), (-1,)),
+            (0, (2**62,), (2**62,)),
+            (0, (-1,), (1,)),
+            (0, (2**70,), (1,)),
+            (2**70, (1,), (1,)),
+        ):
             with pytest.raises((RuntimeError, pickle.UnpicklingError)):
                 load(pickled(*case))
 
     def test_text_and_empty_files_are_errors(self, tmp_path):
-        for content, error in ((b"", EOFError), (b"not a checkpoint", pickle.UnpicklingError), (b"PK\x03\x04 and nothing", RuntimeError)):
+        for content, error in (
+            (b"", EOFError),
+            (b"not a checkpoint", pickle.UnpicklingError),
+            (b"PK\x03\x04 and nothing", RuntimeError),
+        ):
             path = tmp_path / "file.pt"
             path.write_bytes(content)
             with pytest.raises(error):

@@ -19,7 +19,12 @@ def entry(dtype="F32", shape=(1,), offsets=(0, 4)):
 
 
 def test_a_file_made_by_hand_is_read():
-    back = safetensors.load(by_hand({"x": entry(shape=(2, 2), offsets=(0, 16)), "n": entry("I64", (), (16, 24))}, struct.pack("<4fq", 1, 2, 3, 4, -5)))
+    back = safetensors.load(
+        by_hand(
+            {"x": entry(shape=(2, 2), offsets=(0, 16)), "n": entry("I64", (), (16, 24))},
+            struct.pack("<4fq", 1, 2, 3, 4, -5),
+        )
+    )
     assert back["x"].tolist() == [[1, 2], [3, 4]] and back["n"].item() == -5 and back["n"].dtype == cresset.int64
 
 
@@ -27,7 +32,11 @@ def test_the_file_is_what_the_format_says():
     data = safetensors.save({"b": cresset.tensor([1, 2], dtype=cresset.int16), "a": cresset.tensor(3.0)}, {"k": "v"})
     (size,) = struct.unpack("<Q", data[:8])
     assert size % 8 == 0
-    assert json.loads(data[8 : 8 + size]) == {"__metadata__": {"k": "v"}, "a": entry(shape=()), "b": entry("I16", (2,), (4, 8))}
+    assert json.loads(data[8 : 8 + size]) == {
+        "__metadata__": {"k": "v"},
+        "a": entry(shape=()),
+        "b": entry("I16", (2,), (4, 8)),
+    }
     assert data[8 + size :] == struct.pack("<f2h", 3.0, 1, 2)
 
 

@@ -1,5 +1,6 @@
 """PyTorch's torch.cpu.amp.grad_scaler: old names, which amp/old_names.py holds."""
 
+
 def __getattr__(name):
     from ...amp.old_names import (
         of_cpu,  # upward: amp stands above the devices; its old names are looked up when they are used

@@ -1,5 +1,6 @@
 """PyTorch's torch.cuda.amp.autocast_mode: old names, which amp/old_names.py holds."""
 
+
 def __getattr__(name):
     from ...amp.old_names import (
         of_cuda,  # upward: amp stands above the devices; its old names are looked up when they are used

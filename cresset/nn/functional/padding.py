@@ -116,5 +116,9 @@ def _taken_from(source):
 
 
 _MODES = {"reflect": "reflection_pad", "replicate": "replication_pad", "circular": "circular_pad"}
-_BY_NAME = {"reflection_pad": _taken_from(_reflect), "replication_pad": _taken_from(_replicate), "circular_pad": _taken_from(_circular)}
+_BY_NAME = {
+    "reflection_pad": _taken_from(_reflect),
+    "replication_pad": _taken_from(_replicate),
+    "circular_pad": _taken_from(_circular),
+}
 _autocast.apply(_BY_NAME)
