@@ -20,7 +20,7 @@ _LOSSES = """nll_loss cosine_embedding_loss hinge_embedding_loss huber_loss kl_d
 _PRODUCTS = "addbmm addmm baddbmm bmm convolution linear matmul mm prelu scaled_dot_product_attention linalg_vecdot linalg_multi_dot chain_matmul"
 
 CPU = {
-    "lower": _PRODUCTS,
+    "lower": _PRODUCTS + " lstm rnn_relu rnn_tanh",
     "float32": _LOSSES
     + """ cross_entropy linear_cross_entropy binary_cross_entropy ctc_loss adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d cdist fractional_max_pool2d
     fractional_max_pool3d grid_sample grid_sampler max_unpool1d max_unpool2d max_unpool3d nanquantile polar prod quantile reflection_pad
@@ -34,7 +34,8 @@ CPU = {
 }
 
 CUDA = {
-    "lower": _PRODUCTS + " addmv addr conv_tbc einsum gru_cell lstm_cell mv rnn_relu_cell rnn_tanh_cell",
+    "lower": _PRODUCTS
+    + " addmv addr conv_tbc einsum gru gru_cell lstm lstm_cell mv rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "float32": _LOSSES
     + """ acos arccos asin arcsin cosh erfinv exp expm1 log log10 log1p log2 pow square reciprocal rsqrt sinh tan softplus layer_norm native_layer_norm
     group_norm native_group_norm cosine_similarity dist pdist cdist renorm logsumexp upsample interpolate norm""",
@@ -116,6 +117,6 @@ def _call(function, policies, args, kwargs):
 def _cast(value, to, device):
     if isinstance(value, _native.Tensor):
         return _native.autocast_argument(value, to, device)
-    if isinstance(value, (list, tuple)) and any(isinstance(item, _native.Tensor) for item in value):
+    if isinstance(value, (list, tuple)) and any(isinstance(item, (_native.Tensor, list, tuple)) for item in value):
         return type(value)([_cast(item, to, device) for item in value])
     return value

@@ -4,8 +4,11 @@ A layer in one direction is one native operator, for float and double on the CPU
 differentiated (create_graph), and for other dtypes and devices, the layer is made of ordinary operators, step by step.
 """
 
+import functools
+
 import cresset
 
+from . import autocast
 from .registry import function, operator
 
 _MODES = {"LSTM": 2, "GRU": 1, "RNN_TANH": 1, "RNN_RELU": 1}  # and of how many tensors their state is made
@@ -227,6 +230,19 @@ def _layer(mode, data, batch_sizes, state, weights, reverse):
 
     Returns: the outputs, as `data` is laid out, and the final state.
     """
+    half = data.dtype
+    on_host = data.device.type in ("cpu", "meta")
+    if (
+        on_host
+        and half in (cresset.float16, cresset.bfloat16)
+        and all(t is None or t.dtype is half for t in (*state, *weights))
+    ):
+        # The native layer, in float32, is both faster and closer than steps in half precision.
+        wide, *others = (None if t is None else t.float() for t in (data, *state, *weights))
+        output, final = _layer(
+            mode, wide, batch_sizes, tuple(others[: len(state)]), tuple(others[len(state) :]), reverse
+        )
+        return output.to(half), tuple(f.to(half) for f in final)
     run = _native_layer if _is_native(data, *state, *weights) else _by_steps
     return run(mode, data, batch_sizes, state, weights, reverse)
 
@@ -234,7 +250,12 @@ def _layer(mode, data, batch_sizes, state, weights, reverse):
 # --- networks ---
 
 
-def network(mode, data, batch_sizes, state, weights, dropout=0.0, train=False, bidirectional=False):
+def network(mode, *args, **kwargs):
+    """`_network`, in the precision that autocast has for its mode."""
+    return _NETWORKS[mode.lower()](*args, **kwargs)
+
+
+def _network(mode, data, batch_sizes, state, weights, dropout=0.0, train=False, bidirectional=False):
     """Layers on top of each other, in one direction or in both.
 
     Args:
@@ -261,6 +282,10 @@ def network(mode, data, batch_sizes, state, weights, dropout=0.0, train=False, b
     if len(finals) == 1:
         return data, tuple(f.unsqueeze(0) for f in finals[0])
     return data, tuple(cresset.stack([f[k] for f in finals]) for k in range(len(state)))
+
+
+_NETWORKS = {mode.lower(): functools.partial(_network, mode) for mode in _MODES}
+autocast.apply(_NETWORKS)
 
 
 def _grouped(name, params, has_biases, num_layers, bidirectional, projects):

@@ -183,3 +183,30 @@ def test_the_scaler_does_the_same_at_an_overflow():
         return said, scaler.state_dict()
 
     assert run(cresset) == run(torch)
+
+
+LAYERS = {
+    "LSTM": "torch.nn.LSTM(8, 8, batch_first=True)(x)", "GRU": "torch.nn.GRU(8, 8)(x)", "RNN": "torch.nn.RNN(8, 8)(x)", "LSTMCell": "torch.nn.LSTMCell(8, 8)(x[0])",
+    "MultiheadAttention": "torch.nn.MultiheadAttention(8, 2)(x, x, x)", "TransformerEncoderLayer": "torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)(x)",
+    "normed": "torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Softmax(-1))(x)",
+    "convolutions": "torch.nn.Sequential(torch.nn.Conv1d(5, 4, 3), torch.nn.BatchNorm1d(4), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(24, 2))(x)",
+    "Bilinear": "torch.nn.Bilinear(8, 8, 3)(x, x)", "PReLU": "torch.nn.PReLU()(x)", "ConvTranspose1d": "torch.nn.ConvTranspose1d(5, 5, 3)(x)",
+    "Embedding": "torch.nn.Sequential(torch.nn.Embedding(4, 8), torch.nn.Linear(8, 8))(torch.tensor([1, 2]))",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", LAYERS.values(), ids=list(LAYERS))
+def test_layers_give_the_dtype_of_pytorch_and_near_values(program):
+    def run(lib):
+        lib.manual_seed(0)  # the same weights in both
+        x = lib.randn(2, 5, 8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with lib.autocast("cpu"):
+                result = eval(compile(program, "<program>", "eval"), {"torch": lib, "x": x})
+        while not isinstance(result, lib.Tensor):
+            result = result[0]
+        return str(result.dtype), result.float().reshape(-1).tolist()
+
+    ours, theirs = run(cresset), run(torch)
+    assert ours[0] == theirs[0] and ours[1] == pytest.approx(theirs[1], rel=0.05, abs=0.03)

@@ -324,3 +324,25 @@ def test_records_can_be_read_and_written_by_name(tmp_path):
     assert cresset.load(tmp_path / "b.pt")["a"].tolist() == [0, 1, 2]
     with pytest.raises(RuntimeError, match="fewer"):
         reader.get_storage_from_record("data/0", 4, cresset.float32)
+
+
+def test_records_behind_four_gigabytes_are_found(tmp_path):
+    from cresset.serialization.archive import ArchiveReader, ArchiveWriter, FileSource
+
+    start = 5 << 30
+    with open(tmp_path / "large.zip", "w+b") as file:  # sparse: the gigabytes before take no space
+        file.seek(start)
+        writer = ArchiveWriter(file, "large")
+        writer.at = start
+        writer.write("data.pkl", b"behind")
+        writer.close()
+        assert file.tell() > start
+        reader = ArchiveReader(FileSource(rewound(file)))
+        assert reader.read("data.pkl") == b"behind" and reader.record("data.pkl").at > start
+        with zipfile.ZipFile(rewound(file)) as archive:
+            assert archive.read("large/data.pkl") == b"behind"
+
+
+def rewound(file):
+    file.seek(0)
+    return file
