@@ -2,11 +2,12 @@
 
 import builtins
 import functools
+import inspect
 
 from . import _native
 
 __all__ = [
-    "TorchFunctionMode", "enable_reentrant_dispatch", "get_ignored_functions", "get_overridable_functions", "handle_torch_function", "has_torch_function",
+    "BaseTorchFunctionMode", "DisableTorchFunctionSubclass", "TorchFunctionMode", "enable_reentrant_dispatch", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function",
     "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
 
@@ -160,36 +161,107 @@ def is_tensor_like(inp):
     return isinstance(inp, _native.Tensor) or hasattr(inp.__class__, "__torch_function__")
 
 
-def get_overridable_functions():
-    """The functions and methods that obey the protocol, by namespace."""
+@functools.cache
+def _namespaces():
+    """(public name, what holds the functions, their names) of all namespaces with functions that obey the protocol."""
     import cresset
 
     from .ops import functions, methods
 
-    return {cresset: list(functions.values()), _native.Tensor: list(methods.values())}
+    def listed(module):
+        return [name for name in dir(module) if not name.startswith("_") and isinstance(getattr(module, name), _FUNCTIONS)]
+
+    return [
+        ("torch", cresset, [name for name in functions if not name.startswith("_") and not name.endswith("_")]),
+        ("torch.Tensor", _native.Tensor, list(methods)),
+        *((f"torch.{name}", module, listed(module)) for name, module in (("linalg", cresset.linalg), ("fft", cresset.fft), ("special", cresset.special))),
+    ]
 
 
+# Those that obey: operators and functions made of them.
+_FUNCTIONS = (_native.Operator, type(_native.overridable(len)))
+
+
+def get_overridable_functions():
+    """The functions and methods that obey the protocol, by what holds them.
+
+    >>> cresset.add in cresset.overrides.get_overridable_functions()[cresset]
+    True
+    """
+    ignored = get_ignored_functions()
+    found = {}
+    for _, holder, names in _namespaces():
+        values = [getattr(holder, name) for name in names]
+        found[holder] = [value for value in values if isinstance(value, _FUNCTIONS) and value not in ignored]
+    return found
+
+
+_IGNORED = """tensor as_tensor asarray from_numpy frombuffer from_dlpack zeros ones empty full rand randn randint randperm arange range linspace logspace eye empty_strided
+    scalar_tensor tril_indices triu_indices manual_seed seed initial_seed set_default_dtype get_default_dtype set_default_device get_default_device set_printoptions
+    set_num_threads get_num_threads is_grad_enabled set_grad_enabled no_grad enable_grad inference_mode is_tensor is_storage typename promote_types can_cast
+    get_rng_state set_rng_state vmap bartlett_window blackman_window hamming_window hann_window kaiser_window""".split()
+
+
+@functools.cache
 def get_ignored_functions():
-    """The functions that take no tensors to ask: creation, defaults, seeds."""
+    """The functions that do not ask, since they take no tensors: creation, defaults, seeds.
+
+    >>> cresset.zeros in cresset.overrides.get_ignored_functions()
+    True
+    """
     import cresset
 
-    names = ["tensor", "as_tensor", "from_numpy", "zeros", "ones", "empty", "full", "rand", "randn", "randint", "randperm", "arange", "linspace", "logspace", "eye", "manual_seed", "set_default_dtype"]
-    return {getattr(cresset, name) for name in names}
+    return {getattr(cresset, name) for name in _IGNORED if hasattr(cresset, name)}
+
+
+def get_testing_overrides():
+    """For each function that obeys the protocol, one with the same signature that gives -1: what a test's __torch_function__ may call.
+
+    >>> cresset.overrides.get_testing_overrides()[cresset.add](1, 2)
+    -1
+    """
+    found = {}
+    for functions in get_overridable_functions().values():
+        for function in functions:
+            found[function] = _stand_in(function)
+    return found
+
+
+def _stand_in(function):
+    def stand_in(*args, **kwargs):
+        return -1
+
+    try:
+        stand_in.__signature__ = inspect.signature(function)
+    except (TypeError, ValueError):
+        return stand_in
+    return stand_in
 
 
 def is_tensor_method_or_property(func):
-    """Whether `func` is a method of Tensor (or the getter of one of its properties)."""
+    """Whether `func` is a method of Tensor (or the getter of one of its properties).
+
+    >>> cresset.overrides.is_tensor_method_or_property(cresset.Tensor.add)
+    True
+    """
     from .ops import methods
 
-    return func.__name__ == "__get__" or builtins.any(func is method for method in methods.values())
+    return getattr(func, "__name__", "") == "__get__" or builtins.any(func is method for method in methods.values())
 
 
 def resolve_name(f):
-    """The public name of a function: 'torch.add' or 'torch.Tensor.add'."""
-    from .ops import functions, methods
+    """The public name of a function, 'torch.add' or 'torch.Tensor.add_'; None if it has none.
 
-    for prefix, table in (("torch", functions), ("torch.Tensor", methods)):
-        for name, function in table.items():
-            if function is f:
+    >>> cresset.overrides.resolve_name(cresset.add), cresset.overrides.resolve_name(cresset.Tensor.add_)
+    ('torch.add', 'torch.Tensor.add_')
+    """
+    from .library import OpOverload
+    from .ops.namespaces import OpOverloadPacket
+
+    if isinstance(f, (OpOverload, OpOverloadPacket)):
+        return str(f)
+    for prefix, holder, names in _namespaces():
+        for name in names:
+            if getattr(holder, name, None) is f:
                 return f"{prefix}.{name}"
     return None

@@ -59,6 +59,12 @@ def increment_version(tensor):
 # ---- hooks of nodes
 
 
+def set_warn_on_accumulate_grad_stream_mismatch(enabled):
+    """Whether to warn when a gradient is added on another stream than its leaf's. Backward runs in the caller's stream, so it never is."""
+    if not isinstance(enabled, bool):
+        raise TypeError(f"set_warn_on_accumulate_grad_stream_mismatch: expected a bool, got {type(enabled).__name__}")
+
+
 def register_hook(node, fn):
     """Call `fn(grad_inputs, grad_outputs)` after the node's backward; what it returns, unless None, replaces grad_inputs."""
     return add_hook(node, fn, before=False)

@@ -19,6 +19,7 @@ for _topic in TOPICS:
 functions, methods = registry.functions, registry.methods
 for _names in (functions, methods):
     autocast.apply(_names)
+    registry.let_others_answer(_names)
 
 
 def __getattr__(name):

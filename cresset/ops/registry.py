@@ -5,6 +5,7 @@
 
 import functools
 import inspect
+import types
 from collections import namedtuple
 
 from .. import _native
@@ -66,6 +67,18 @@ def function(definition=None, *, method=False, inplace=False, out=False, name=No
     if inplace:
         methods[public + "_"] = _in_place(definition, public)
     return offered
+
+
+def let_others_answer(table):
+    """Let the functions made of others in a table ask modes and arguments with __torch_function__ first, as operators do."""
+    for name, offered in table.items():
+        if isinstance(offered, types.FunctionType):
+            if offered not in _overridable:
+                _overridable[offered] = _native.overridable(offered)
+            table[name] = _overridable[offered]
+
+
+_overridable = {}  # function -> its form that obeys __torch_function__
 
 
 def _with_out(definition, public):

@@ -23,6 +23,10 @@ struct Arguments {
   PyObject* names;  // tuple of keyword names, or null; their values follow the positional ones
 };
 
+// Asks the modes, then the overriding arguments, to compute a call of `function`. Null without an error: nobody answered. `skip_interpreted`: tensors that
+// are made of others are not asked, as they know only operators.
+PyObject* ask_torch_function(PyObject* function, const Arguments& arguments, bool skip_interpreted = false);
+
 // Fills call.args. False: the arguments do not fit, and `why` (when given) says how.
 bool bind(const Operator& op, const Arguments& arguments, Call& call, Arena& arena, std::string* why);
 

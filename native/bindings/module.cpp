@@ -32,6 +32,7 @@ NB_MODULE(_native, m) {
     add_updates(m.ptr());
     add_module_type(m.ptr());
     add_batching(m.ptr());
+    add_function_type(m.ptr());
   } catch (...) {
     set_python_error();
     throw nanobind::python_error();

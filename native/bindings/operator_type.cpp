@@ -94,13 +94,13 @@ PyObject* keyword_dict(const Arguments& a) {
   return kwargs.release();
 }
 
-void collect_overriders(PyObject* o, std::vector<PyObject*>& found) {
+void collect_overriders(PyObject* o, std::vector<PyObject*>& found, bool skip_interpreted) {
   if (PyTuple_Check(o) || PyList_Check(o)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) collect_overriders(PySequence_Fast_GET_ITEM(o, i), found);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) collect_overriders(PySequence_Fast_GET_ITEM(o, i), found, skip_interpreted);
     return;
   }
   if (is_tensor(o) && is_plain_tensor(o)) return;
-  if (!wants_torch_function(o)) return;
+  if (!wants_torch_function(o) || (skip_interpreted && is_interpreted(o))) return;
   for (PyObject* f : found)
     if (Py_TYPE(f) == Py_TYPE(o)) return;
   // Subclasses before their bases.
@@ -109,11 +109,12 @@ void collect_overriders(PyObject* o, std::vector<PyObject*>& found) {
   found.insert(at, o);
 }
 
-// Asks the modes, then the overriding arguments. Null without an error: nobody answered.
-PyObject* ask_torch_function(PyObject* function, const Arguments& a) {
+}  // namespace
+
+PyObject* ask_torch_function(PyObject* function, const Arguments& a, bool skip_interpreted) {
   std::vector<PyObject*> overriders;
   const Py_ssize_t total = a.positional + (a.names ? PyTuple_GET_SIZE(a.names) : 0);
-  for (Py_ssize_t i = 0; i < total; ++i) collect_overriders(a.args[i], overriders);
+  for (Py_ssize_t i = 0; i < total; ++i) collect_overriders(a.args[i], overriders, skip_interpreted);
   Ref types(require(PyTuple_New(static_cast<Py_ssize_t>(overriders.size()))));
   for (size_t i = 0; i < overriders.size(); ++i) PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(overriders[i]))));
   Ref args(require(PyTuple_New(a.positional)));
@@ -138,9 +139,11 @@ PyObject* ask_torch_function(PyObject* function, const Arguments& a) {
     Py_DECREF(result);
   }
   if (overriders.empty()) return nullptr;
-  PyErr_Format(PyExc_TypeError, "Multiple dispatch failed for '%S'; all __torch_function__ handlers returned NotImplemented", self_of(function)->name);
+  PyErr_Format(PyExc_TypeError, "Multiple dispatch failed for '%S'; all __torch_function__ handlers returned NotImplemented", Ref(require(PyObject_GetAttrString(function, "__name__"))).get());
   raise_python();
 }
+
+namespace {
 
 // ---------------------------------------------------------------- calls
 

@@ -236,3 +236,23 @@ def test_matrices_have_derivatives_inside_vmap():
     again = grad(lambda m: vmap(grad(cresset.linalg.det))(m).square().sum())(matrices)
     looped = grad(lambda m: sum(grad(cresset.linalg.det)(x).square().sum() for x in m))(matrices)
     assert cresset.allclose(again, looped, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "lengths", "shape"),
+    [
+        ("a b c -> c a b", {}, (4, 2, 3)),
+        ("a b c -> (a b) c", {}, (6, 4)),
+        ("a b (h w) -> a h b w", {"h": 2}, (2, 2, 3, 2)),
+        ("... c -> c ...", {}, (4, 2, 3)),
+        ("a b c -> a 1 (c b)", {}, (2, 1, 12)),
+    ],
+)
+def test_rearrange_takes_dimensions_apart_and_puts_them_together(pattern, lengths, shape):
+    from cresset.func import rearrange
+
+    x = cresset.arange(24).reshape(2, 3, 4)
+    assert rearrange(x, pattern, **lengths).shape == shape
+    assert rearrange(x, "a b c -> c (b a)")[1].tolist() == x[:, :, 1].t().reshape(-1).tolist()
+    with pytest.raises(ValueError, match="does not fit"):
+        rearrange(x, "a b (h w) -> a b h w", h=3)
