@@ -185,6 +185,11 @@ def _(grad, input, weight):
     def rows(tensor):
         return tensor if tensor.ndim == 2 else tensor.flatten(0, -2) if tensor.ndim > 2 else tensor.unsqueeze(0)
 
+    if input.ndim == weight.ndim == 2 and not weight.is_complex():  # the common case, without a look at every shape
+        yield lambda: grad @ weight
+        yield lambda: grad.t() @ input
+        yield lambda: grad.sum(0)
+        return
     if weight.ndim == 1:
         yield lambda: grad.unsqueeze(-1) * _conjugate(weight)
         yield lambda: _adjoint(rows(input)).mv(grad.reshape(-1))

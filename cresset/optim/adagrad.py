@@ -49,9 +49,11 @@ class Adagrad(ByFormula):
             start = complex(start, start) if param.is_complex() else start
             state["sum"] = cresset.full_like(param, start, memory_format=cresset.preserve_format)
 
-    def _update_sparse(self, param, grad, group):
+    def _check_sparse(self, group):
         if group["weight_decay"]:
             raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+
+    def _update_sparse(self, param, grad, group):
         state = self.state[param]
         state["step"] += 1
         rate = number(group["lr"]) / (1 + (state["step"].item() - 1) * number(group["lr_decay"]))

@@ -58,14 +58,17 @@ class ByFormula(Optimizer):
 
     def _step_by_operations(self):
         formula = cresset.ops.formulas.update(self._formula)
-        self._refuse_sparse()
+        for group in self.param_groups:
+            if any(param.grad is not None and _is_sparse(param.grad) for param in group["params"]):
+                self._check_sparse(group)
         record = bool(self.defaults.get("differentiable")) and cresset.is_grad_enabled()
         kept = [*formula.tensors[2:], *formula.singles]
         missing = []
         for index, (variant, _, group) in enumerate(self._calls()):
             for param in group["params"]:
                 state = self.state.get(param, {})
-                if param.grad is not None and not _is_sparse(param.grad) and any(state.get(n) is None for n in kept if _is_used(formula, variant, n)):
+                lacks = any(state.get(name) is None for name in kept if _is_used(formula, variant, name))
+                if lacks and param.grad is not None and not _is_sparse(param.grad):
                     missing.append((index, param))
         fresh = self._start_all(missing)
         with cresset.set_grad_enabled(record):
@@ -99,13 +102,10 @@ class ByFormula(Optimizer):
 
     _update_sparse = None  # of those that take sparse gradients: (param, grad, group) changes a parameter
 
-    def _refuse_sparse(self):
-        if self._update_sparse is not None:
-            return
-        for group in self.param_groups:
-            for param in group["params"]:
-                if param.grad is not None and _is_sparse(param.grad):
-                    raise RuntimeError(f"{type(self).__name__} does not support sparse gradients{self._about_sparse}")
+    def _check_sparse(self, group):
+        """Refuse a group that has a sparse gradient, before anything changes."""
+        if self._update_sparse is None:
+            raise RuntimeError(f"{type(self).__name__} does not support sparse gradients{self._about_sparse}")
 
 
 def _is_sparse(grad):

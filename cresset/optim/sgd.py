@@ -54,9 +54,11 @@ class SGD(ByFormula):
     def _start(self, state, param, group):
         begin(state, param, "momentum_buffer")
 
-    def _update_sparse(self, param, grad, group):
+    def _check_sparse(self, group):
         if group["weight_decay"]:
             raise RuntimeError("SGD: weight_decay would make a sparse gradient dense; set it to 0")
+
+    def _update_sparse(self, param, grad, group):
         grad = -grad if group["maximize"] else grad
         if group["momentum"]:
             state = self.state[param]

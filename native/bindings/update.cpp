@@ -1,5 +1,7 @@
 // The steps of the optimizers, called from Python with the groups and the state as they are: parameters, gradients and what is kept for
 // them are looked up here, so that Python does nothing for the single parameter.
+#include <unordered_set>
+
 #include "bindings/python.h"
 #include "ops/updating.h"
 
@@ -46,13 +48,32 @@ double read_number(const char* who, PyObject* name, PyObject* numbers, PyObject*
 
 enum class Answer { ready, missing, elsewhere };
 
-// Whether the loops can use it. Tensors of subclasses, of other devices and lazy views are left to ordinary operations.
-bool is_usable(const TensorImpl* t) { return t->storage->device.is_cpu() && !t->conjugate_view && (!t->wrapper || is_plain_tensor(static_cast<PyObject*>(t->wrapper))); }
+// Tensors and parameters, and subclasses of parameters that do not interpret calls.
+bool is_ordinary(PyObject* o) { return is_plain_tensor(o) || (parameter_type && PyObject_TypeCheck(o, parameter_type) && !wants_torch_function(o)); }
+
+// Whether the loops can use it. Tensors of other classes and devices and lazy views are left to ordinary operations.
+bool is_usable(const TensorImpl* t) { return t->storage->device.is_cpu() && !t->conjugate_view && (!t->wrapper || is_ordinary(static_cast<PyObject*>(t->wrapper))); }
+
+// Whether two parameters lie in the same memory: then their steps have to follow each other.
+bool has_twins(const std::vector<UpdateTarget>& targets) {
+  constexpr size_t kFew = 16;
+  if (targets.size() <= kFew) {
+    for (size_t i = 1; i < targets.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        if (targets[i].tensors[0].bytes() == targets[j].tensors[0].bytes() && targets[i].count) return true;
+    return false;
+  }
+  std::unordered_set<const char*> seen;
+  seen.reserve(2 * targets.size());
+  for (const UpdateTarget& t : targets)
+    if (t.count && !seen.insert(t.tensors[0].bytes()).second) return true;
+  return false;
+}
 
 Answer gather(const NamedVariant& names, PyObject* param, PyObject* state, UpdateTarget& target) {
   const UpdateVariant& v = *names.variant;
   const AutogradState* grads = state_of(impl_of(param));
-  if (!is_plain_tensor(param) || !is_usable(impl_of(param)) || !is_usable(grads->grad.get())) return Answer::elsewhere;
+  if (!is_ordinary(param) || !is_usable(impl_of(param)) || !is_usable(grads->grad.get())) return Answer::elsewhere;
   target.tensors[0] = unwrap(param);
   target.tensors[1] = grads->grad;
   if (v.tensor_count == 2 && v.single_count == 0) return Answer::ready;
@@ -61,7 +82,7 @@ Answer gather(const NamedVariant& names, PyObject* param, PyObject* state, Updat
   const auto take = [&](PyObject* name, Tensor& to) {
     PyObject* value = look_up(kept, name);
     if (!value || !is_tensor(value)) return Answer::missing;
-    if (!is_plain_tensor(value) || !is_usable(impl_of(value))) return Answer::elsewhere;
+    if (!is_ordinary(value) || !is_usable(impl_of(value))) return Answer::elsewhere;
     to = unwrap(value);
     return Answer::ready;
   };
@@ -113,6 +134,7 @@ PyObject* update(PyObject*, PyObject* args) {
         }
       }
       prepare_update(who, made);
+      if (has_twins(made.targets)) Py_RETURN_NOTIMPLEMENTED;
     }
     if (missing) return missing.release();
     for (UpdateGroup& group : groups) run_update(group);

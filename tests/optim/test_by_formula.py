@@ -196,6 +196,28 @@ def test_a_copy_goes_its_own_way():
     assert other.state[q]["step"].item() == 1 and optimizer.state[p]["step"].item() == 2
 
 
+@pytest.mark.filterwarnings("ignore:optimizer contains a parameter group with duplicate")
+@pytest.mark.parametrize("count", [2, 20])
+def test_a_parameter_that_is_listed_twice_steps_twice(count):
+    p, others = nn.Parameter(cresset.zeros(1)), [nn.Parameter(cresset.zeros(1)) for _ in range(count - 2)]
+    optimizer = optim.Adam([p, *others, p], lr=0.5)
+    for q in (p, *others):
+        q.grad = cresset.ones(1)
+    optimizer.step()
+    assert p.item() == pytest.approx(-1.0) and optimizer.state[p]["step"].item() == 2
+    assert all(q.item() == pytest.approx(-0.5) for q in others)
+
+
+def test_parameters_of_a_class_of_their_own_are_stepped():
+    class Named(nn.Parameter):
+        pass
+
+    p = Named(cresset.ones(2))
+    p.grad = cresset.ones(2)
+    optim.SGD([p], lr=0.5, momentum=0.9).step()
+    assert p.tolist() == [0.5, 0.5] and type(p) is Named
+
+
 @pytest.mark.parametrize(
     "wish, message",
     [
