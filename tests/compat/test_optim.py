@@ -70,7 +70,7 @@ def flat(value):
 @pytest.mark.parametrize("spec", OPTIMIZERS)
 def test_optimizer_is_pytorchs(spec):
     (mine, a), (theirs, b) = run(cresset, spec), run(torch, spec)
-    tolerance = 1e-2 if "Muon" in spec else 1e-5  # Muon works in bfloat16
+    tolerance = 1e-2 if "Muon" in spec else 1e-7  # Muon works in bfloat16, NAdam keeps its product in single precision
     assert flat(mine) == pytest.approx(flat(theirs), rel=tolerance, abs=tolerance)
     assert repr(a) == repr(b)
     sa, sb = a.state_dict(), b.state_dict()
