@@ -229,3 +229,40 @@ def test_parameters_of_a_class_of_their_own_are_stepped():
 def test_wishes_that_exclude_each_other_are_refused(make, wish, message):
     with pytest.raises(RuntimeError, match=message):
         make([nn.Parameter(cresset.ones(1))], **wish)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: optim.SGD(p, lr=0.5),
+        lambda p: optim.SGD(p, lr=0.5, momentum=0.9),
+        lambda p: optim.Adagrad(p, lr=0.5),
+    ],
+)
+def test_a_sparse_gradient_counts_as_a_dense_one(make):
+    tables = [nn.Embedding(4, 2, sparse=sparse) for sparse in (True, False)]
+    tables[1].load_state_dict(tables[0].state_dict())
+    for table in tables:
+        optimizer = make(table.parameters())
+        for index in ([1, 1, 3], [0, 1, 1]):
+            optimizer.zero_grad()
+            (table(cresset.tensor(index)) ** 2).sum().backward()
+            optimizer.step()
+    assert cresset.allclose(tables[0].weight, tables[1].weight)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda p: optim.Adam(p), "Adam does not support sparse gradients, please consider SparseAdam instead"),
+        (lambda p: optim.ASGD(p), "ASGD does not support sparse gradients"),
+        (lambda p: optim.Adagrad(p, weight_decay=0.1), "weight_decay option is not compatible with sparse gradients"),
+    ],
+)
+def test_sparse_gradients_are_refused_before_anything_changes(make, message):
+    table, dense = nn.Embedding(4, 2, sparse=True), nn.Parameter(cresset.ones(2))
+    dense.grad = cresset.ones(2)
+    table(cresset.tensor([1])).sum().backward()
+    with pytest.raises(RuntimeError, match=message):
+        make([dense, *table.parameters()]).step()
+    assert dense.tolist() == [1.0, 1.0]
