@@ -37,6 +37,7 @@ class _without_overrides:
 
     def __enter__(self):
         self.before = _native.set_torch_function_enabled(False)
+        return self
 
     def __exit__(self, *_):
         _native.set_torch_function_enabled(self.before)
@@ -439,9 +440,20 @@ def __torch_function__(cls, func, types, args=(), kwargs=None):
     """Run `func` and give its results the subclass `cls`. Subclasses override this to see every call on their instances."""
     if not all(issubclass(cls, t) for t in types):
         return NotImplemented
-    with _without_overrides():
-        result = func(*args, **(kwargs or {}))
+    with _without_overrides() as here:
+        # Asked again for a function that runs already, though nobody here asks now: it is another library's, such as
+        # PyTorch's, which sees __torch_function__ and would ask for ever.
+        if not here.before and func in _RUNNING:
+            raise TypeError(f"{getattr(func, '__name__', func)}: a function of another library got a cresset tensor")
+        _RUNNING.append(func)
+        try:
+            result = func(*args, **(kwargs or {}))
+        finally:
+            _RUNNING.pop()
     return _converted(result, cls)
+
+
+_RUNNING = []  # the functions that __torch_function__ runs now
 
 
 def _converted(result, cls):

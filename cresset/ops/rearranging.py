@@ -459,6 +459,8 @@ def sum_to_size(input, size, *more_sizes):
     lead = len(shape) - len(size)
     if lead < 0 or any(want not in (1, have) for want, have in zip(size, shape[lead:])):
         raise RuntimeError(f"sum_to_size: size {list(size)} is not expandable to size {list(shape)}.")
+    if not size:
+        return input.sum()
     dims = [dim for dim in range(len(shape)) if dim < lead or (size[dim - lead] == 1 and shape[dim] != 1)]
     return input.sum(dims, keepdim=True).view(size) if dims else input
 

@@ -65,7 +65,10 @@ PROGRAMS = [
     "issubclass(torch.OutOfMemoryError, RuntimeError), issubclass(torch.AcceleratorError, RuntimeError)",
     "torch.get_device_module('parrot')",
     "torch.get_device_module(3.5)",
-    "torch.types.Number, torch.types.Device",
+    "torch.tensor([True, False]).clamp_min(torch.tensor([False, True])), torch.tensor([True, False]).clamp_max(torch.tensor([False, True]))",
+    "torch.tensor(True).sum_to_size(()), torch.tensor([True]).sum_to_size((1,)), torch.tensor([[True]]).sum_to_size((1,))",
+    "torch.nextafter(torch.ones(1, requires_grad=True), torch.zeros(1)).requires_grad",
+    "torch.ones(1).to(torch.ones(1, dtype=torch.float64, requires_grad=True)).requires_grad",
     "torch.float32.is_signed, isinstance(2, torch.types._Number)",
 ]  # fmt: skip
 
@@ -82,3 +85,11 @@ def test_result_types_have_names():
 
     theirs = {kind.__name__ for kind in torch.return_types.all_return_types if not kind.__name__.startswith("_")}
     assert {name for name in theirs if not name.endswith("_out")} <= set(dir(cresset.return_types))
+
+
+def test_a_function_of_pytorch_refuses_a_tensor_of_cresset():
+    torch = pytest.importorskip("torch")
+    import cresset
+
+    with pytest.raises(TypeError, match="a function of another library got a cresset tensor"):
+        torch.nn.functional.pairwise_distance(cresset.ones(2), cresset.ones(2))

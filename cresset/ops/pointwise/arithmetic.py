@@ -274,6 +274,11 @@ def nextafter(x, y):
     return p.nextafter(x, y)
 
 
+@nextafter.derivative
+def _(x, y):
+    return 1, 0
+
+
 @pointwise(types="bool real", examples=[(-1.5, 0.5, 0.0), (0.0, 0.5, 0.5), (2.0, 0.5, 1.0)])
 def heaviside(x, values):
     """0 where x < 0, `values` where x is 0, 1 where x > 0."""

@@ -86,7 +86,7 @@ def _(x, y):
     return where(first, 1, 0), where(first, 0, 1)
 
 
-@pointwise(types="real", examples=[(-1.0, 0.0, 0.0), (2, 0, 2)])
+@pointwise(types="bool real", examples=[(-1.0, 0.0, 0.0), (2, 0, 2)])
 def clamp_min(x, min):
     """x, but at least `min`."""
     return maximum(x, min)
@@ -97,7 +97,7 @@ def _(x, min):
     return where(x >= min, 1, 0), where(x < min, 1, 0)
 
 
-@pointwise(types="real", examples=[(2.0, 1.0, 1.0), (2, 5, 2)])
+@pointwise(types="bool real", examples=[(2.0, 1.0, 1.0), (2, 5, 2)])
 def clamp_max(x, max):
     """x, but at most `max`."""
     return minimum(x, max)
