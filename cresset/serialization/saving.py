@@ -46,6 +46,9 @@ def torch_name(module, name):
     return module, name
 
 
+_SMALL_INTEGERS = [pickle.BININT1 + bytes([number]) for number in range(256)]
+
+
 class Pickler(pickle._Pickler):
     """Python's pickler, with PyTorch's names for what is cresset's, and a function that gives storages their persistent ids."""
 
@@ -54,6 +57,18 @@ class Pickler(pickle._Pickler):
     def __init__(self, file, protocol, persistent_id):
         super().__init__(file, protocol)
         self.persistent_id = persistent_id
+
+    def save(self, obj, save_persistent_id=True):
+        # Numbers and text, most of what a file has, need no persistent id; written here they take half the time.
+        kind = type(obj)
+        if kind is str:
+            known = self.memo.get(id(obj))
+            return self.save_str(obj) if known is None else self.write(self.get(known[0]))
+        if kind is int and 0 <= obj < 256:
+            return self.write(_SMALL_INTEGERS[obj])
+        if kind is int or kind is float or kind is bool:
+            return self.dispatch[kind](self, obj)
+        return super().save(obj, save_persistent_id)
 
     def write_name(self, obj, module, name):
         """Opcodes that put the global `module`.`name` on the stack."""
