@@ -7,7 +7,7 @@ from . import autocast, registry
 
 # The topics, one module each. Order matters only for names that a later topic redefines.
 TOPICS = (
-    "formulas", "viewing", "conversion", "arithmetic_forms", "creation", "random", "reducing", "scanning", "normalizing", "indexing", "scattering", "sorting", "products", "attention", "recurrence", "convolving", "pooling",
+    "formulas", "viewing", "conversion", "arithmetic_forms", "creation", "random", "reducing", "scanning", "normalizing", "class_losses", "indexing", "scattering", "sorting", "products", "attention", "recurrence", "convolving", "pooling",
     "rearranging", "joining", "diagonals", "copies", "contractions", "statistics", "differences", "histograms", "distances", "comparing", "ordering", "windows",
     "spectrograms", "matrices", "foreach", "sparse_products", "layouts", "checking", "bits", "older_forms",
     "quantizing",

@@ -97,7 +97,7 @@ native_layer_norm = operator(
 )
 
 
-def _row_gradients(grad, input, normalized_shape, mean, rstd, weight, eps, centred):
+def _row_gradients(grad, input, normalized_shape, mean, rstd, weight, eps, centred, needs):
     """Callables for the gradients of input, weight and bias."""
     if cresset.is_grad_enabled():
         count = len(normalized_shape)
@@ -108,15 +108,17 @@ def _row_gradients(grad, input, normalized_shape, mean, rstd, weight, eps, centr
         yield lambda: (grad * standard).sum(others) if others else grad * standard
         yield lambda: grad.sum(others) if others else grad
         return
-    yield lambda: cresset._normalize_backward_input(grad, input, normalized_shape, mean, rstd, weight)
-    parameters = _once(lambda: cresset._normalize_backward_weight(grad, input, normalized_shape, mean, rstd))
-    yield lambda: parameters(0)
-    yield lambda: parameters(1)
+    gradients = _once(
+        lambda: cresset._normalize_backward(grad, input, normalized_shape, mean, rstd, weight, any(needs[1:]))
+    )
+    yield lambda: gradients(0)
+    yield lambda: gradients(1)
+    yield lambda: gradients(2)
 
 
 @native_layer_norm.derivative
-def _(grad, input, normalized_shape, mean, rstd, weight, eps):
-    yield from _row_gradients(grad, input, normalized_shape, mean, rstd, weight, eps, True)
+def _(grad, input, normalized_shape, mean, rstd, weight, eps, needs):
+    yield from _row_gradients(grad, input, normalized_shape, mean, rstd, weight, eps, True, needs)
 
 
 @function
@@ -133,8 +135,8 @@ _rms_norm = operator("_rms_norm", """RMS normalization and the reciprocal root o
 
 
 @_rms_norm.derivative
-def _(grad, input, normalized_shape, rstd, weight, eps):
-    yield from _row_gradients(grad, input, normalized_shape, None, rstd, weight, eps, False)
+def _(grad, input, normalized_shape, rstd, weight, eps, needs):
+    yield from _row_gradients(grad, input, normalized_shape, None, rstd, weight, eps, False, needs)
 
 
 @function

@@ -10,11 +10,13 @@
 #include "base/parallel.h"
 #include "ops/channel_sums.h"
 #include "ops/reduction.h"
+#include "tensor/blocks.h"
 
 namespace cresset {
 namespace {
 
-constexpr int64_t kTileRows = 64;  // rows whose column sums go into one partial result
+constexpr int64_t kTileRows = 64;         // rows whose column sums go into one partial result
+constexpr int64_t kCachedGroup = 65536;   // elements that stay in the cache between statistics and result
 
 template <class F>
 void visit_computed(Dtype d, const char* who, F&& f) {
@@ -63,10 +65,12 @@ Dtype statistics_dtype(const Call& c, const Tensor& input, std::initializer_list
 template <class T, bool kCentred>
 struct NormalizeRows {
   template <class Fma>
-  CRESSET_INLINE void run(const T* x, T* y, T* means, T* rstds, const T* weight, const T* bias, int64_t rows, int64_t n,
-                          double eps) {
+  CRESSET_INLINE void run(const T* x, T* out, T* means, T* rstds, const T* weight, const T* bias, int64_t rows,
+                          int64_t n, double eps, bool streams) {
     const double share = n ? 1 / static_cast<double>(n) : 0;
-    for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+    RowWriter<T> writer(streams);
+    for (int64_t r = 0; r < rows; ++r, x += n, out += n) {
+      T* y = writer.place(out);
       T mean = 0;
       if constexpr (kCentred)
         mean = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return x[i]; }) * share);
@@ -81,18 +85,24 @@ struct NormalizeRows {
 #pragma GCC ivdep
         for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd;
       }
+      writer.write(out, n);
     }
+    writer.finish();
   }
 };
 
-// With h = (x - mean) rstd and k = grad weight: dx = rstd (k - mean(k) - h mean(k h)).
+// With h = (x - mean) rstd and k = grad weight: dx = rstd (k - mean(k) - h mean(k h)). The gradients of weight and bias
+// are sums of grad h and of grad over the rows; they are made in the same pass, unless `dw` is null.
 template <class T, bool kCentred>
 struct NormalizeRowsBackward {
   template <class Fma>
-  CRESSET_INLINE void run(const T* g, const T* x, const T* means, const T* rstds, const T* weight, T* dx, int64_t rows,
-                          int64_t n) {
+  CRESSET_INLINE void run(const T* g, const T* x, const T* means, const T* rstds, const T* weight, T* result,
+                          T* __restrict dw, T* __restrict db, int64_t rows, int64_t n, bool streams) {
     const double share = 1 / static_cast<double>(n);
-    for (int64_t r = 0; r < rows; ++r, g += n, x += n, dx += n) {
+    RowWriter<T> writer(streams);
+    for (int64_t i = 0; dw && i < n; ++i) dw[i] = db[i] = 0;
+    for (int64_t r = 0; r < rows; ++r, g += n, x += n, result += n) {
+      T* dx = writer.place(result);
       const T mean = kCentred ? means[r] : T(0), rstd = rstds[r];
       T level = 0;
       if constexpr (kCentred)
@@ -102,23 +112,14 @@ struct NormalizeRowsBackward {
           share);
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) dx[i] = rstd * (g[i] * weight[i] - level - (x[i] - mean) * rstd * slope);
-    }
-  }
-};
-
-template <class T, bool kCentred>
-struct WeightSums {
-  template <class Fma>
-  CRESSET_INLINE void run(const T* g, const T* x, const T* means, const T* rstds, T* __restrict dw, T* __restrict db,
-                          int64_t rows, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) dw[i] = db[i] = 0;
-    for (int64_t r = 0; r < rows; ++r, g += n, x += n) {
-      const T mean = kCentred ? means[r] : T(0), rstd = rstds[r];
+      writer.write(result, n);
+      if (!dw) continue;
       for (int64_t i = 0; i < n; ++i) {
         dw[i] += g[i] * ((x[i] - mean) * rstd);
         db[i] += g[i];
       }
     }
+    writer.finish();
   }
 };
 
@@ -200,11 +201,12 @@ void run_normalize(Call& c) {
     const auto bias = !affine    ? std::vector<T>()
                       : kCentred ? vector_or<T>(c, 3, n, T(0))
                                  : std::vector<T>(static_cast<size_t>(n), T(0));
-    parallel_for(count, grain(n), [&, n = n](int64_t begin, int64_t end) {
+    parallel_for(count, grain(n), [&, count = count, n = n](int64_t begin, int64_t end) {
       run_vectorised<NormalizeRows<T, kCentred>>(
           static_cast<const T*>(x.data<T>() + begin * n), y.data<T>() + begin * n,
           kCentred ? mean.data<T>() + begin : nullptr, rstd.data<T>() + begin, affine ? weight.data() : nullptr,
-          affine ? bias.data() : nullptr, end - begin, n, c.real(kCentred ? 4 : 3));
+          affine ? bias.data() : nullptr, end - begin, n, c.real(kCentred ? 4 : 3),
+          streams_rows(y.data<T>(), count, n, sizeof(T)));
     });
     store(c.out(0), y);
     if (kCentred) store(c.out(1), mean);
@@ -212,58 +214,43 @@ void run_normalize(Call& c) {
   });
 }
 
-// (grad, input, normalized_shape, mean?, rstd, weight?) -> grad of the input; mean is None for RMS normalization.
-void infer_normalize_backward_input(Call& c) { c.promise_like(c.tensor(1)); }
-void run_normalize_backward_input(Call& c) {
+// (grad, input, normalized_shape, mean?, rstd, weight?, parameters) -> the gradients of input, weight and bias; mean is
+// None for RMS normalization, and the last two are empty without `parameters`.
+void infer_normalize_backward(Call& c) {
   const Tensor t = c.tensor(1);
-  if (t.numel() == 0) return;
+  c.promise_like(t);
+  const int64_t none[] = {0};
+  for (int i = 0; i < 2; ++i) c.promise(c.boolean(6) ? c.integers(2) : DimsView(none), c.tensor(4).dtype(), t.device());
+}
+void run_normalize_backward(Call& c) {
+  const Tensor t = c.tensor(1);
+  const bool parameters = c.boolean(6);
   const auto [count, n] = rows_of(t, c.integers(2));
   visit_computed(t.dtype(), "layer_norm_backward", [&]<class T>() {
     const Tensor g = ready<T>(c.tensor(0)), x = ready<T>(t), mean = c.has(3) ? ready<T>(c.tensor(3)) : Tensor(),
-                 rstd = ready<T>(c.tensor(4)), dx = made<T>(c.out());
+                 rstd = ready<T>(c.tensor(4)), dx = made<T>(c.out(0));
     const auto weight = vector_or<T>(c, 5, n, T(1));
-    parallel_for(count, grain(n), [&, n = n](int64_t begin, int64_t end) {
-      const auto run = [&](auto loop) {
-        run_vectorised<decltype(loop)>(
-            static_cast<const T*>(g.data<T>() + begin * n), static_cast<const T*>(x.data<T>() + begin * n),
-            static_cast<const T*>(mean.defined() ? mean.data<T>() + begin : nullptr),
-            static_cast<const T*>(rstd.data<T>() + begin), weight.data(), dx.data<T>() + begin * n, end - begin, n);
-      };
-      mean.defined() ? run(NormalizeRowsBackward<T, true>()) : run(NormalizeRowsBackward<T, false>());
-    });
-    store(c.out(), dx);
-  });
-}
-
-// (grad, input, normalized_shape, mean?, rstd) -> (grad of the weight, grad of the bias)
-void infer_normalize_backward_weight(Call& c) {
-  const Tensor t = c.tensor(1);
-  c.promise(c.integers(2), c.tensor(4).dtype(), t.device());
-  c.promise(c.integers(2), c.tensor(4).dtype(), t.device());
-}
-void run_normalize_backward_weight(Call& c) {
-  const Tensor t = c.tensor(1);
-  const auto [count, n] = rows_of(t, c.integers(2));
-  visit_computed(t.dtype(), "layer_norm_backward", [&]<class T>() {
-    const Tensor g = ready<T>(c.tensor(0)), x = ready<T>(t), mean = c.has(3) ? ready<T>(c.tensor(3)) : Tensor(),
-                 rstd = ready<T>(c.tensor(4));
     const int64_t chunks = (count + kTileRows - 1) / kTileRows;
-    std::vector<T> partial(static_cast<size_t>(chunks * 2 * n));
+    std::vector<T> partial(static_cast<size_t>(parameters ? chunks * 2 * n : 0));
+    const bool streams = streams_rows(dx.data<T>(), count, n, sizeof(T));
     parallel_for(chunks, grain(n * kTileRows), [&, count = count, n = n](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
         const int64_t row = k * kTileRows, rows = std::min(kTileRows, count - row);
-        T* sums = partial.data() + k * 2 * n;
+        T* sums = parameters ? partial.data() + k * 2 * n : nullptr;
         const auto run = [&](auto loop) {
-          run_vectorised<decltype(loop)>(static_cast<const T*>(g.data<T>() + row * n),
-                                         static_cast<const T*>(x.data<T>() + row * n),
-                                         static_cast<const T*>(mean.defined() ? mean.data<T>() + row : nullptr),
-                                         static_cast<const T*>(rstd.data<T>() + row), sums, sums + n, rows, n);
+          run_vectorised<decltype(loop)>(
+              static_cast<const T*>(g.data<T>() + row * n), static_cast<const T*>(x.data<T>() + row * n),
+              static_cast<const T*>(mean.defined() ? mean.data<T>() + row : nullptr),
+              static_cast<const T*>(rstd.data<T>() + row), weight.data(), dx.data<T>() + row * n, sums,
+              parameters ? sums + n : nullptr, rows, n, streams);
         };
-        mean.defined() ? run(WeightSums<T, true>()) : run(WeightSums<T, false>());
+        mean.defined() ? run(NormalizeRowsBackward<T, true>()) : run(NormalizeRowsBackward<T, false>());
       }
     });
-    add_partial(partial.data(), chunks, n, 2 * n, c.out(0));
-    add_partial(partial.data() + n, chunks, n, 2 * n, c.out(1));
+    store(c.out(0), dx);
+    if (!parameters) return;
+    add_partial(partial.data(), chunks, n, 2 * n, c.out(1));
+    add_partial(partial.data() + n, chunks, n, 2 * n, c.out(2));
   });
 }
 
@@ -274,25 +261,42 @@ template <class T>
 struct ScaleRows {
   template <class Fma>
   CRESSET_INLINE void run(const T* x, T* y, const T* scale, const T* shift, int64_t first, int64_t rows, int64_t period,
-                          int64_t n) {
+                          int64_t n, bool streams) {
+    RowWriter<T> writer(streams);
     for (int64_t r = first; r < first + rows; ++r) {
       const T a = scale[r % period], b = shift[r % period];
       const T* __restrict from = x + r * n;
-      T* __restrict to = y + r * n;
+      T* __restrict to = writer.place(y + r * n);
       for (int64_t i = 0; i < n; ++i) to[i] = from[i] * a + b;
+      writer.write(y + r * n, n);
     }
+    writer.finish();
+  }
+};
+// The mean and the mean square distance from it.
+template <class T>
+struct MomentsOfRow {
+  template <class Fma>
+  CRESSET_INLINE void run(const T* x, int64_t n, T* mean, double* variance) {
+    const double share = n ? 1 / static_cast<double>(n) : 0;
+    const T m = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return x[i]; }) * share);
+    *mean = m;
+    *variance = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return (x[i] - m) * (x[i] - m); }) * share;
   }
 };
 template <class T>
 struct ScaleColumns {
   template <class Fma>
   CRESSET_INLINE void run(const T* x, T* y, const T* __restrict scale, const T* __restrict shift, int64_t first,
-                          int64_t rows, int64_t columns) {
+                          int64_t rows, int64_t columns, bool streams) {
+    RowWriter<T> writer(streams);
     for (int64_t r = first; r < first + rows; ++r) {
       const T* __restrict from = x + r * columns;
-      T* __restrict to = y + r * columns;
+      T* __restrict to = writer.place(y + r * columns);
       for (int64_t c = 0; c < columns; ++c) to[c] = from[c] * scale[c] + shift[c];
+      writer.write(y + r * columns, columns);
     }
+    writer.finish();
   }
 };
 
@@ -319,14 +323,17 @@ template <class T>
 struct GradRows {
   template <class Fma>
   CRESSET_INLINE void run(const T* g, const T* x, T* dx, const GradCoefficients<T>* k, int64_t first, int64_t rows,
-                          int64_t period, int64_t n) {
+                          int64_t period, int64_t n, bool streams) {
+    RowWriter<T> writer(streams);
     for (int64_t r = first; r < first + rows; ++r) {
       const size_t at = static_cast<size_t>(r % period);
       const T a = k->a[at], p = k->p[at], q = k->q[at], mean = k->mean[at];
       const T* __restrict from = x + r * n, * __restrict grad = g + r * n;
-      T* __restrict to = dx + r * n;
+      T* __restrict to = writer.place(dx + r * n);
       for (int64_t i = 0; i < n; ++i) to[i] = a * grad[i] - p - q * (from[i] - mean);
+      writer.write(dx + r * n, n);
     }
+    writer.finish();
   }
 };
 template <class T>
@@ -334,12 +341,15 @@ struct GradColumns {
   template <class Fma>
   CRESSET_INLINE void run(const T* g, const T* x, T* dx, const T* __restrict a, const T* __restrict p,
                           const T* __restrict q, const T* __restrict mean, int64_t first, int64_t rows,
-                          int64_t columns) {
+                          int64_t columns, bool streams) {
+    RowWriter<T> writer(streams);
     for (int64_t r = first; r < first + rows; ++r) {
       const T* __restrict from = x + r * columns, * __restrict grad = g + r * columns;
-      T* __restrict to = dx + r * columns;
+      T* __restrict to = writer.place(dx + r * columns);
       for (int64_t c = 0; c < columns; ++c) to[c] = a[c] * grad[c] - p[c] - q[c] * (from[c] - mean[c]);
+      writer.write(dx + r * columns, columns);
     }
+    writer.finish();
   }
 };
 
@@ -389,26 +399,41 @@ void run_group_norm(Call& c) {
   const double eps = c.real(7);
   visit_computed(t.dtype(), "group_norm", [&]<class T>() {
     const Tensor x = ready<T>(t), y = plain_result<T>(c.out(0)), mean = made<T>(c.out(1)), rstd = made<T>(c.out(2));
-    const int64_t sizes[] = {batch * groups, wide * space}, strides[] = {wide * space, 1}, results[] = {batch * groups};
-    const Tensor variance = empty(results, dtype_of<T>),
-                 flat_mean = view_of(mean, results, contiguous_strides(results), mean.offset());
-    variance_and_mean(view_of(x, sizes, strides, x.offset()), 2, 0, variance, flat_mean);
     const auto weight = vector_or<T>(c, 1, channels, T(1)), bias = vector_or<T>(c, 2, channels, T(0));
     std::vector<T> scale(static_cast<size_t>(batch * channels)), shift(scale);
-    for (int64_t i = 0; i < batch * groups; ++i) {
-      const T r = static_cast<T>(1 / std::sqrt(static_cast<double>(variance.data<T>()[i]) + eps)),
-              m = mean.data<T>()[i];
+    const auto settle = [&](int64_t i, double variance) {
+      const T r = static_cast<T>(1 / std::sqrt(variance + eps)), m = mean.data<T>()[i];
       rstd.data<T>()[i] = r;
       for (int64_t k = 0; k < wide; ++k) {
         const size_t row = static_cast<size_t>(i * wide + k), channel = row % static_cast<size_t>(channels);
         scale[row] = r * weight[channel];
         shift[row] = bias[channel] - m * scale[row];
       }
-    }
-    parallel_for(batch * channels, grain(space), [&](int64_t begin, int64_t end) {
+    };
+    const bool streams = streams_rows(y.data<T>(), batch * channels, space, sizeof(T));
+    const auto scale_rows = [&](int64_t begin, int64_t end) {
       run_vectorised<ScaleRows<T>>(static_cast<const T*>(x.data<T>()), y.data<T>(), static_cast<const T*>(scale.data()),
-                                   static_cast<const T*>(shift.data()), begin, end - begin, batch * channels, space);
-    });
+                                   static_cast<const T*>(shift.data()), begin, end - begin, batch * channels, space,
+                                   streams);
+    };
+    if (wide * space <= kCachedGroup) {
+      parallel_for(batch * groups, grain(wide * space), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          double variance;
+          run_vectorised<MomentsOfRow<T>>(static_cast<const T*>(x.data<T>() + i * wide * space), wide * space,
+                                          mean.data<T>() + i, &variance);
+          settle(i, variance);
+          scale_rows(i * wide, (i + 1) * wide);
+        }
+      });
+    } else {
+      const int64_t sizes[] = {batch * groups, wide * space}, strides[] = {wide * space, 1}, results[] = {batch * groups};
+      const Tensor variance = empty(results, dtype_of<T>),
+                   flat_mean = view_of(mean, results, contiguous_strides(results), mean.offset());
+      variance_and_mean(view_of(x, sizes, strides, x.offset()), 2, 0, variance, flat_mean);
+      for (int64_t i = 0; i < batch * groups; ++i) settle(i, static_cast<double>(variance.data<T>()[i]));
+      parallel_for(batch * channels, grain(space), scale_rows);
+    }
     store(c.out(0), y);
     store(c.out(1), mean);
     store(c.out(2), rstd);
@@ -433,15 +458,15 @@ void run_group_norm_backward(Call& c) {
     const auto weight = vector_or<T>(c, 4, channels, T(1));
     const int64_t rows = batch * channels;
     std::vector<GradSums> sums(static_cast<size_t>(rows));
-    parallel_for(rows, grain(space), [&](int64_t begin, int64_t end) {
+    const auto sum_rows = [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r)
         run_vectorised<GradSumsOfRow<T>>(static_cast<const T*>(g.data<T>() + r * space),
                                          static_cast<const T*>(x.data<T>() + r * space), mean.data<T>()[r / wide],
                                          space, &sums[static_cast<size_t>(r)]);
-    });
+    };
     GradCoefficients<T> k(rows);
     const double share = 1 / static_cast<double>(wide * space);
-    for (int64_t i = 0; i < batch * groups; ++i) {
+    const auto settle = [&](int64_t i) {
       double level = 0, slope = 0;
       for (int64_t r = i * wide; r < (i + 1) * wide; ++r) {
         level += sums[static_cast<size_t>(r)].level * static_cast<double>(weight[static_cast<size_t>(r % channels)]);
@@ -455,11 +480,25 @@ void run_group_norm_backward(Call& c) {
         k.q[at] = static_cast<T>(rs * rs * rs * slope * share);
         k.mean[at] = mean.data<T>()[i];
       }
-    }
-    parallel_for(rows, grain(space), [&](int64_t begin, int64_t end) {
+    };
+    const bool streams = streams_rows(dx.data<T>(), rows, space, sizeof(T));
+    const auto grad_rows = [&](int64_t begin, int64_t end) {
       run_vectorised<GradRows<T>>(static_cast<const T*>(g.data<T>()), static_cast<const T*>(x.data<T>()), dx.data<T>(),
-                                  static_cast<const GradCoefficients<T>*>(&k), begin, end - begin, rows, space);
-    });
+                                  static_cast<const GradCoefficients<T>*>(&k), begin, end - begin, rows, space, streams);
+    };
+    if (wide * space <= kCachedGroup) {
+      parallel_for(batch * groups, grain(wide * space), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          sum_rows(i * wide, (i + 1) * wide);
+          settle(i);
+          grad_rows(i * wide, (i + 1) * wide);
+        }
+      });
+    } else {
+      parallel_for(rows, grain(space), sum_rows);
+      for (int64_t i = 0; i < batch * groups; ++i) settle(i);
+      parallel_for(rows, grain(space), grad_rows);
+    }
     for (int64_t channel = 0; channel < channels; ++channel) {
       double w = 0, b = 0;
       for (int64_t n = 0; n < batch; ++n) {
@@ -478,6 +517,11 @@ void run_group_norm_backward(Call& c) {
 
 // ---------------------------------------------------------------- batch normalization
 
+// Whether a result of these images, made row by row, is streamed.
+bool streams_images(const ChannelImages& s, const void* result, int64_t width) {
+  return s.inside ? streams_rows(result, s.each(), s.channels, width)
+                  : streams_rows(result, s.images * s.channels, s.points, width);
+}
 ChannelImages channels_of(const Tensor& t) {
   ChannelImages s{t.size(0), t.size(1), 1, false};
   for (int64_t d = 2; d < t.dim(); ++d) s.points *= t.size(d);
@@ -571,13 +615,14 @@ void run_batch_norm(Call& c) {
     }
     const T *from = x.data<T>(), *a = scale.data(), *b = shift.data();
     T* to = y.data<T>();
+    const bool streams = streams_images(s, to, sizeof(T));
     if (s.inside) {
       parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) {
-        run_vectorised<ScaleColumns<T>>(from, to, a, b, begin, end - begin, s.channels);
+        run_vectorised<ScaleColumns<T>>(from, to, a, b, begin, end - begin, s.channels, streams);
       });
     } else {
       parallel_for(s.images * s.channels, grain(s.points), [&](int64_t begin, int64_t end) {
-        run_vectorised<ScaleRows<T>>(from, to, a, b, begin, end - begin, s.channels, s.points);
+        run_vectorised<ScaleRows<T>>(from, to, a, b, begin, end - begin, s.channels, s.points, streams);
       });
     }
     store(c.out(0), y);
@@ -623,16 +668,17 @@ void run_batch_norm_backward(Call& c) {
     }
     const T *grad = g.data<T>(), *from = x.data<T>();
     T* to = dx.data<T>();
+    const bool streams = streams_images(s, to, sizeof(T));
     if (s.inside) {
       parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) {
         run_vectorised<GradColumns<T>>(grad, from, to, static_cast<const T*>(k.a.data()),
                                        static_cast<const T*>(k.p.data()), static_cast<const T*>(k.q.data()),
-                                       static_cast<const T*>(k.mean.data()), begin, end - begin, s.channels);
+                                       static_cast<const T*>(k.mean.data()), begin, end - begin, s.channels, streams);
       });
     } else {
       parallel_for(s.images * s.channels, grain(s.points), [&](int64_t begin, int64_t end) {
         run_vectorised<GradRows<T>>(grad, from, to, static_cast<const GradCoefficients<T>*>(&k), begin, end - begin,
-                                    s.channels, s.points);
+                                    s.channels, s.points, streams);
       });
     }
     store(c.out(0), dx);
@@ -652,13 +698,9 @@ void register_normalization(Registry& r) {
   r.add("_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float eps) -> (Tensor, Tensor rstd)",
         infer_normalize<false>, run_normalize<false>, kFunctionOnly | kFirstResultOnly, "RmsNormBackward0");
   r.add(
-      "_normalize_backward_input(Tensor grad, Tensor input, int[] normalized_shape, Tensor? mean, Tensor rstd, Tensor? "
-      "weight) -> Tensor",
-      infer_normalize_backward_input, run_normalize_backward_input, kInternal);
-  r.add(
-      "_normalize_backward_weight(Tensor grad, Tensor input, int[] normalized_shape, Tensor? mean, Tensor rstd) -> "
-      "(Tensor, Tensor)",
-      infer_normalize_backward_weight, run_normalize_backward_weight, kInternal);
+      "_normalize_backward(Tensor grad, Tensor input, int[] normalized_shape, Tensor? mean, Tensor rstd, Tensor? "
+      "weight, bool parameters) -> (Tensor, Tensor, Tensor)",
+      infer_normalize_backward, run_normalize_backward, kInternal);
   r.add(
       "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) -> "
       "(Tensor, Tensor mean, Tensor rstd)",

@@ -60,6 +60,7 @@ void register_operators() {
   register_reduction(r);
   register_scan(r);
   register_softmax(r);
+  register_class_losses(r);
   register_indexing(r);
   register_scattering(r);
   register_sorting(r);

@@ -13,6 +13,7 @@ void register_random(Registry& r);
 void register_reduction(Registry& r);
 void register_scan(Registry& r);
 void register_softmax(Registry& r);
+void register_class_losses(Registry& r);
 void register_indexing(Registry& r);
 void register_scattering(Registry& r);
 void register_sorting(Registry& r);

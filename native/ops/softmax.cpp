@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "base/vector_math.h"
 #include "ops/reduction.h"
+#include "tensor/blocks.h"
 
 namespace cresset {
 namespace {
@@ -17,8 +18,10 @@ constexpr int64_t kSideBySide = 256;
 template <class T, bool kLog>
 struct SoftmaxRows {
   template <class Fma>
-  CRESSET_INLINE void run(const T* x, T* y, int64_t rows, int64_t n) {
-    for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+  CRESSET_INLINE void run(const T* x, T* out, int64_t rows, int64_t n, bool streams) {
+    RowWriter<T> writer(streams);
+    for (int64_t r = 0; r < rows; ++r, x += n, out += n) {
+      T* y = writer.place(out);
       const T largest = fold_run(Extreme<T, true>(), x, n);
       double sum = 0;
       if (n < kFoldLanes) {  // too short for lanes: two plain loops
@@ -36,7 +39,9 @@ struct SoftmaxRows {
         const T scale = static_cast<T>(1 / sum);
         for (int64_t i = 0; i < n; ++i) y[i] *= scale;
       }
+      writer.write(out, n);
     }
+    writer.finish();
   }
 };
 
@@ -70,8 +75,10 @@ struct SoftmaxColumns {
 template <class T, bool kLog>
 struct GradientRows {
   template <class Fma>
-  CRESSET_INLINE void run(const T* g, const T* y, T* out, int64_t rows, int64_t n) {
-    for (int64_t r = 0; r < rows; ++r, g += n, y += n, out += n) {
+  CRESSET_INLINE void run(const T* g, const T* y, T* result, int64_t rows, int64_t n, bool streams) {
+    RowWriter<T> writer(streams);
+    for (int64_t r = 0; r < rows; ++r, g += n, y += n, result += n) {
+      T* out = writer.place(result);
       if constexpr (kLog) {
         const T sum = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i]; }));
 #pragma GCC ivdep
@@ -81,7 +88,9 @@ struct GradientRows {
 #pragma GCC ivdep
         for (int64_t i = 0; i < n; ++i) out[i] = (g[i] - sum) * y[i];
       }
+      writer.write(result, n);
     }
+    writer.finish();
   }
 };
 
@@ -143,10 +152,11 @@ void run_softmax(Call& c) {
     const AlongDim l = along(x, c.integer(1));
     const T* from = x.data<T>();
     T* to = y.data<T>();
+    const bool streams = streams_rows(to, l.outer, l.n, sizeof(T));
     for_each_part(
         l,
         [&](int64_t row, int64_t rows) {
-          run_vectorised<SoftmaxRows<T, kLog>>(from + row * l.n, to + row * l.n, rows, l.n);
+          run_vectorised<SoftmaxRows<T, kLog>>(from + row * l.n, to + row * l.n, rows, l.n, streams);
         },
         [&](int64_t at, int64_t count) {
           run_vectorised<SoftmaxColumns<T, kLog>>(from + at, to + at, l.n, l.inner, count);
@@ -175,10 +185,11 @@ void run_gradient(Call& c) {
     const AlongDim l = along(y, c.integer(2));
     const T *a = g.data<T>(), *b = y.data<T>();
     T* to = result.data<T>();
+    const bool streams = streams_rows(to, l.outer, l.n, sizeof(T));
     for_each_part(
         l,
         [&](int64_t row, int64_t rows) {
-          run_vectorised<GradientRows<T, kLog>>(a + row * l.n, b + row * l.n, to + row * l.n, rows, l.n);
+          run_vectorised<GradientRows<T, kLog>>(a + row * l.n, b + row * l.n, to + row * l.n, rows, l.n, streams);
         },
         [&](int64_t at, int64_t count) {
           run_vectorised<GradientColumns<T, kLog>>(a + at, b + at, to + at, l.n, l.inner, count);

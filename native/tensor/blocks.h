@@ -27,6 +27,27 @@ inline constexpr int64_t kStreamedBytes = int64_t{8} << 20;
 // Copies without leaving `to` in the cache; `from` is aligned to 64 bytes. Call end_stream() when all is written.
 void stream(char* to, const char* from, int64_t bytes);
 void end_stream();
+// Whether a kernel that makes a contiguous result row by row should make each row aside and stream it. Rows are at most
+// kStreamedRow elements long.
+inline constexpr int64_t kStreamedRow = 4096;
+inline bool streams_rows(const void* result, int64_t rows, int64_t row_length, int64_t width) {
+  return row_length <= kStreamedRow && rows * row_length * width >= kStreamedBytes && row_length * width % 16 == 0 &&
+         reinterpret_cast<uintptr_t>(result) % 16 == 0;
+}
+// One row on its way: `place` is where to make it. The loop ends with finish().
+template <class T>
+struct RowWriter {
+  const bool streams;
+  alignas(64) T buffer[kStreamedRow];
+  explicit RowWriter(bool streams) : streams(streams) {}
+  [[gnu::always_inline]] T* place(T* row) { return streams ? buffer : row; }
+  [[gnu::always_inline]] void write(T* row, int64_t n) {
+    if (streams) stream(reinterpret_cast<char*>(row), reinterpret_cast<const char*>(buffer), n * static_cast<int64_t>(sizeof(T)));
+  }
+  [[gnu::always_inline]] void finish() {
+    if (streams) end_stream();
+  }
+};
 
 // Elements [begin, begin + n) of a strided operand, in row-major order of `sizes`, to or from contiguous memory.
 void gather(char* to, const char* from, DimsView sizes, DimsView strides, int64_t begin, int64_t n, int64_t width);

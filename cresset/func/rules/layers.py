@@ -2,7 +2,7 @@
 
 import cresset
 
-from ..batching import decomposed, rule
+from ..batching import rule, sample_by_sample
 from .products import _in_channels, _out_of_channels
 
 
@@ -66,26 +66,76 @@ def layer_norm(call):
     return [output, *statistics]
 
 
-@rule("_normalize_backward_input")
+@rule("_normalize_backward")
 def normalize_backward(call):
-    grad, _, shape, mean, _, weight = call.args
-    grad, weight = call.full(0), weight
-    if call.dims[5] is not None:
-        grad, weight = grad * call.padded(5, call.rank()), None
-    return call.run(grad, call.full(1), shape, None if mean is None else call.full(3), call.full(4), weight)
+    """A weight for each sample is multiplied before. The gradients of weight and bias are sums over the leading dimensions, one for each sample."""
+    _, _, shape, mean, _, weight, parameters = call.args
+    grad, input, rstd = call.full(0), call.full(1), call.full(4)
+    mean = None if mean is None else call.full(3)
+    scaled, kept = (grad, weight) if call.dims[5] is None else (grad * call.padded(5, call.rank()), None)
+    to_input = call.run(scaled, input, shape, mean, rstd, kept, False)[0]
+    if not parameters:
+        return [to_input, grad.new_empty(call.size, 0), grad.new_empty(call.size, 0)]
+    normalized = (input if mean is None else input - mean) * rstd
+    leading = tuple(range(1, input.dim() - len(shape)))
+    return [to_input, *(part.sum(leading) if leading else part for part in (grad * normalized, grad))]
 
 
-@rule("_normalize_backward_weight")
-def normalize_backward_weight(call):
-    """The sums over the leading dimensions of grad times the normalised input, and of grad."""
+# ---- losses of classes: the batch joins the samples, whose losses are reduced afterwards
 
-    def summed(grad, input, shape, mean, rstd):
-        normalized = (input if mean is None else input - mean.reshape(rstd.shape)) * rstd
-        leading = tuple(range(input.dim() - len(shape)))
-        parts = (grad * normalized, grad)
-        return [part.sum(leading) if leading else part for part in parts]
+_NONE, _MEAN = 0, 1
 
-    return decomposed(summed)(call)
+
+def _joined(call, i):
+    """Scores or classes of the samples of all calls; one call's scores may have no dimension of samples."""
+    value = call.full(i)
+    return value if call.rank(call.place("input")) == 1 else value.flatten(0, 1)
+
+
+def _total_weights(call, first):
+    """The sum of the weights of the classes that count, for each call."""
+    target, weight, ignore_index = call.full(first + 1), call.args[first + 2], call.args[first + 4]
+    counted = target != ignore_index
+    weights = counted if weight is None else weight[target.masked_fill(~counted, 0).long()] * counted
+    return weights.double().reshape(call.size, -1).sum(1)
+
+
+@rule("_nll_loss", "_cross_entropy")
+def class_loss(call):
+    if call.dims[2] is not None:
+        return sample_by_sample(call)
+    _, _, weight, reduction, *others = call.args
+    losses, _, *statistics = call.run(_joined(call, 0), _joined(call, 1).reshape(_target_shape(call)), weight, _NONE, *others)
+    total = _total_weights(call, 0)
+    if reduction == _NONE:
+        losses = losses if call.rank() == 1 else losses.unflatten(0, (call.size, -1))
+    else:
+        losses = losses.reshape(call.size, -1).sum(1)
+        losses = losses / total.to(losses.dtype) if reduction == _MEAN else losses
+    return [losses, total, *(part.reshape(2, call.size, -1).movedim(1, 0) for part in statistics)]
+
+
+def _target_shape(call):
+    shape = _joined(call, call.place("input")).shape
+    return (shape[0], *shape[2:])
+
+
+@rule("_nll_loss_backward", "_cross_entropy_backward")
+def class_loss_backward(call):
+    if call.dims[3] is not None:
+        return sample_by_sample(call)
+    _, _, _, weight, reduction, *others = call.args
+    total = call.place("total_weight")
+    grad, shape = call.full(0), _target_shape(call)
+    if reduction != _NONE:
+        grad = grad / call.full(total).to(grad.dtype) if reduction == _MEAN else grad
+        grad = grad.reshape(call.size, 1).expand(call.size, cresset.Size(shape).numel() // max(call.size, 1))
+    statistics = [call.full(total + 1).movedim(0, 1).flatten(1)] if total + 1 < len(call.args) else []
+    others = others[: total - 5]
+    result = call.run(
+        grad.reshape(shape), _joined(call, 1), _joined(call, 2).reshape(shape), weight, _NONE, *others, grad.new_ones((), dtype=cresset.float64), *statistics
+    )
+    return result if call.rank(1) == 1 else result.unflatten(0, (call.size, -1))
 
 
 # ---- pooling: the batch joins the images

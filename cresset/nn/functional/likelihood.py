@@ -47,38 +47,19 @@ def _check_class_indices(input, target, who):
             )
 
 
-def _pick(input, target, who):
-    """The entry of `input` that belongs to each class in `target`."""
-    dim = 0 if input.ndim == 1 else 1
-    try:
-        return input.gather(dim, target.unsqueeze(dim)).squeeze(dim)
-    except (IndexError, RuntimeError):
-        flat, classes = target.detach().reshape(-1), input.size(dim)
-        wrong = flat[(flat < 0) | (flat >= classes)]
-        if wrong.numel() == 0:
-            raise
-        raise IndexError(
-            f"{who}: Target {wrong[0].item()} is out of bounds. The {classes} classes are numbered from 0 to {classes - 1}"
-        ) from None
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
-def _nll(input, target, weight, ignore_index, reduction, who):
-    _check_class_weight(weight, input.size(0 if input.ndim == 1 else 1), who)
-    if target.dtype is not cresset.int64:
-        target = target.to(cresset.int64)
-    if input.ndim == 1:
-        target = target.reshape(())
-    ignored = target == ignore_index
-    target = target.masked_fill(ignored, 0)
-    loss = -_pick(input, target, who)
-    if weight is not None:
-        weight = weight[target]
-        loss = loss * weight
-        weight = weight.masked_fill(ignored, 0)
-    loss = loss.masked_fill(ignored, 0)
-    if reduction == "mean":
-        return loss.sum() / (ignored.logical_not().sum() if weight is None else weight.sum())
-    return reduce_loss(loss, reduction)
+def _checked_reduction(reduction, size_average, reduce, weight, who):
+    """The reduction as a number."""
+    reduction = resolve(reduction, size_average, reduce)
+    check_reduction(reduction)
+    if weight is not None and weight.requires_grad and cresset.is_grad_enabled():
+        raise RuntimeError(
+            f"{who}: the loss is not differentiable with respect to argument 'weight'. This input cannot have "
+            "requires_grad True; detach it"
+        )
+    return _REDUCTIONS[reduction]
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
@@ -93,8 +74,10 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     >>> F.nll_loss(cresset.tensor([[-1.0, -2.0], [-3.0, -4.0]]), cresset.tensor([0, 1]))
     tensor(2.5000)
     """
+    reduction = _checked_reduction(reduction, size_average, reduce, weight, "nll_loss")
     _check_class_indices(input, target, "nll_loss")
-    return _nll(input, target, weight, ignore_index, resolve(reduction, size_average, reduce), "nll_loss")
+    _check_class_weight(weight, input.size(0 if input.ndim == 1 else 1), "nll_loss")
+    return cresset._nll_loss(input, target, weight, reduction, ignore_index)[0]
 
 
 def cross_entropy(
@@ -112,30 +95,15 @@ def cross_entropy(
     >>> F.cross_entropy(cresset.zeros(2, 4), cresset.tensor([0, 3]))
     tensor(1.3863)
     """
-    reduction = resolve(reduction, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if input.shape == target.shape and input.ndim:
+        reduction = resolve(reduction, size_average, reduce)
         return _cross_entropy_of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
-    dim = 0 if input.ndim <= 1 else 1
+    reduction = _checked_reduction(reduction, size_average, reduce, weight, "cross_entropy")
     _check_class_indices(input, target, "cross_entropy")
-    logs = input.log_softmax(dim)
-    loss = _nll(logs, target, weight, ignore_index, reduction, "cross_entropy")
-    if not label_smoothing:
-        return loss
-
-    ignored = target.reshape(()) == ignore_index if input.ndim == 1 else target == ignore_index
-    smooth = -(logs if weight is None else logs * _along_classes(weight, input, dim)).sum(dim)
-    smooth = smooth.masked_fill(ignored, 0)
-    if reduction == "mean":
-        if weight is None:
-            count = ignored.logical_not().sum()
-        else:
-            count = weight[target.reshape(ignored.shape).masked_fill(ignored, 0).long()].masked_fill(ignored, 0).sum()
-        smooth = smooth.sum() / count
-    else:
-        smooth = reduce_loss(smooth, reduction)
-    return (1 - label_smoothing) * loss + (label_smoothing / input.size(dim)) * smooth
+    _check_class_weight(weight, input.size(0 if input.ndim == 1 else 1), "cross_entropy")
+    return cresset._cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)[0]
 
 
 def _along_classes(weight, input, dim):
