@@ -20,9 +20,10 @@ def _shares(grad, input, target, weight, reduction, ignore_index, total_weight):
     all with a dimension of size one for the classes."""
     dim = 1 if input.ndim > 1 else 0
     target = target.long() if input.ndim > 1 else target.long().reshape(())
-    counted = (target != ignore_index).to(grad.dtype)
-    target = target.masked_fill(target == ignore_index, 0)
-    alone = counted * (grad / total_weight.to(grad.dtype) if reduction == MEAN else grad)
+    ignored = target == ignore_index
+    target = target.masked_fill(ignored, 0)
+    each = grad / total_weight.to(grad.dtype) if reduction == MEAN else grad
+    alone = each.expand(target.shape).masked_fill(ignored, 0)
     weighted = alone if weight is None else alone * weight[target]
     return dim, target.unsqueeze(dim), weighted.unsqueeze(dim), alone.unsqueeze(dim)
 

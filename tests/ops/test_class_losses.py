@@ -168,3 +168,24 @@ def test_the_node_is_called_as_in_pytorch():
 def test_shapes_alone_are_enough_on_the_meta_device():
     x, target = cresset.empty(2, 3, 5, device="meta"), cresset.empty(2, 5, dtype=cresset.int64, device="meta")
     assert F.cross_entropy(x, target, reduction="none").shape == (2, 5) and F.cross_entropy(x, target).shape == ()
+
+
+@pytest.mark.parametrize("shape", ["rows", "one", "places"])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_vmap_gives_the_losses_and_gradients_of_each_call(shape, reduction):
+    x = cresset.stack([scores(SHAPES[shape][0]) + k * 0.1 for k in range(3)])
+    target = cresset.stack([(classes(SHAPES[shape][1]) + k) % 4 for k in range(3)])
+    weight = cresset.tensor([0.5, 1.0, 2.0, 0.25], dtype=x.dtype)
+
+    def loss(x, target):
+        return F.cross_entropy(x, target, weight, ignore_index=1, reduction=reduction, label_smoothing=0.2)
+
+    def likelihood(x, target):
+        return F.nll_loss(x, target, weight, ignore_index=1, reduction=reduction)
+
+    for function in (loss, likelihood):
+        each = cresset.stack([function(a, b) for a, b in zip(x, target, strict=True)])
+        assert cresset.allclose(cresset.vmap(function)(x, target), each, equal_nan=True)
+        gradient = cresset.func.grad(lambda a, b, function=function: function(a, b).sum())
+        each = cresset.stack([gradient(a, b) for a, b in zip(x, target, strict=True)])
+        assert cresset.allclose(cresset.vmap(gradient)(x, target), each, equal_nan=True)
