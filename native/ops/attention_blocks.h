@@ -164,6 +164,11 @@ struct AttentionBlocks : Kernels<C> {
     }
   }
 
+  // score * scale + mask - level. Forward and backward use the same words for it, so that they round alike.
+  static Vector shifted(const C* scores, const C* mask, int64_t j, C scale, C level) {
+    const Vector score = at(scores + j);
+    return mask ? (score * scale + at(mask + j)) - level : score * scale - level;
+  }
   // The running state of a query's softmax.
   struct Row {
     C top = -kInfinity, sum = 0;
@@ -171,25 +176,17 @@ struct AttentionBlocks : Kernels<C> {
   // scores [0, n) become weights relative to row.top, up to the next whole vector zeros. Returns what older sums are to be multiplied by.
   static C advance(Row& row, C* scores, int64_t n, C scale, const C* mask) {
     Vector top = Vector{} - kInfinity;
-    int64_t j = 0;
-    for (; j + kLanes <= n; j += kLanes) {
-      Vector x = at(static_cast<const C*>(scores + j)) * scale;
-      if (mask) x += at(mask + j);
-      at(scores + j) = x;
-      top = x > top ? x : top;
-    }
-    if (j < n) {
-      Vector x = at(static_cast<const C*>(scores + j)) * scale;
-      if (mask) x += at(mask + j);
-      x = counting() < static_cast<C>(n - j) ? x : Vector{} - kInfinity;
-      at(scores + j) = x;
+    for (int64_t j = 0; j < n; j += kLanes) {
+      Vector x = shifted(scores, mask, j, scale, C(0));
+      if (n - j < kLanes) x = counting() < static_cast<C>(n - j) ? x : Vector{} - kInfinity;
       top = x > top ? x : top;
     }
     const C highest = std::max(row.top, greatest(top));
     const C level = highest == -kInfinity ? C(0) : highest;  // nothing seen yet: the weights become exp(-inf) = 0
     Vector sums = {};
-    for (j = 0; j < n; j += kLanes) {
-      const Vector weight = VectorFunctions<C>::exp(at(static_cast<const C*>(scores + j)) - level);
+    for (int64_t j = 0; j < n; j += kLanes) {
+      Vector weight = VectorFunctions<C>::exp(shifted(scores, mask, j, scale, level));
+      if (n - j < kLanes) weight = counting() < static_cast<C>(n - j) ? weight : Vector{};
       at(scores + j) = weight;
       sums += weight;
     }
@@ -308,9 +305,7 @@ struct AttentionBlocks : Kernels<C> {
       if (p.mask.data) load_mask(p, head, first + i, k0, n, b.added);
       int64_t j = 0;
       for (; j < n; j += kLanes) {
-        Vector x = at(static_cast<const C*>(weight + j)) * p.scale;
-        if (p.mask.data) x += at(static_cast<const C*>(b.added + j));
-        Vector y = VectorFunctions<C>::exp(x - level) * factor;
+        Vector y = VectorFunctions<C>::exp(shifted(weight, p.mask.data ? b.added : nullptr, j, p.scale, level)) * factor;
         Vector z = y * (at(static_cast<const C*>(slope + j)) - dot);
         if (n - j < kLanes) {
           const auto inside = counting() < static_cast<C>(n - j);
