@@ -196,12 +196,22 @@ struct AttentionBlocks : Kernels<C> {
     return factor;
   }
 
+  // A few queries are multiplied with the keys where they lie; packing them would cost more than the product.
+  static bool multiplies_in_place(const Problem& p) { return p.queries <= kFewLines && p.key.dtype == dtype_of<C> && p.key.step == 1; }
+  static void multiply_few(const Problem& p, int64_t shared, int64_t k0, int64_t rows, int64_t count, const C* query, int64_t query_row, C* scores) {
+    Product<C> product;
+    product.m = rows, product.n = count, product.k = p.width;
+    product.a.data = query, product.a.line_step = query_row, product.a.k_step = 1;
+    product.b.data = reinterpret_cast<const C*>(p.key.at(shared, k0)), product.b.line_step = p.key.row, product.b.k_step = 1;
+    product.c = scores, product.c_row = kKeys;
+    Kernels<C>::few_lines(product);
+  }
+
   // ---- forward
 
   static void forward(const Problem& p, int64_t begin, int64_t end) {
     const int64_t out_width = padded(p.value_width), blocks = p.query_blocks(), rows_at_most = std::min(p.queries, kQueries);
-    // A few queries are multiplied with the keys where they lie; packing them would cost more than the product.
-    const bool few = p.queries <= kFewLines && p.key.dtype == dtype_of<C> && p.key.step == 1;
+    const bool few = multiplies_in_place(p);
     const int64_t panels_size_ = few ? 0 : panels_size(p.keys, p.width), key_copy_size = few ? 0 : copy_size(p.key, p.keys, p.width),
                   value_copy_size = copy_size(p.value, p.keys, p.value_width), query_copy_size = rows_at_most * padded(p.width),
                   scores_size = rows_at_most * kKeys, sums_size = rows_at_most * out_width;
@@ -227,12 +237,7 @@ struct AttentionBlocks : Kernels<C> {
       for (int64_t k0 = 0; k0 < seen; k0 += kKeys) {
         const int64_t count = std::min(kKeys, seen - k0);
         if (few) {
-          Product<C> product;
-          product.m = rows, product.n = count, product.k = p.width;
-          product.a.data = query_copy, product.a.line_step = padded(p.width), product.a.k_step = 1;
-          product.b.data = reinterpret_cast<const C*>(p.key.at(shared, k0)), product.b.line_step = p.key.row, product.b.k_step = 1;
-          product.c = scores, product.c_row = kKeys;
-          Kernels<C>::few_lines(product);
+          multiply_few(p, shared, k0, rows, count, query_copy, padded(p.width), scores);
         } else {
           multiply_panels(rows, count, p.width, query, panels, k0, scores, kKeys,
                           [&](int64_t i, int64_t r, int64_t j) { return p.causal && first + i + r <= k0 + j; });
@@ -296,7 +301,8 @@ struct AttentionBlocks : Kernels<C> {
   // The weights of a block and their slopes p (do v^T - dots).
   static void weigh(const Problem& p, int64_t head, int64_t first, int64_t rows, int64_t k0, int64_t count, const Queries& q, const Keys& k, const Blocks& b) {
     const auto skip = [&](int64_t i, int64_t r, int64_t j) { return p.causal && first + i + r <= k0 + j; };
-    multiply_panels(rows, count, p.width, {q.query.data + first * q.query.row, q.query.row, 1}, k.key_panels, k0, b.weights, kKeys, skip);
+    if (multiplies_in_place(p)) multiply_few(p, head / p.group, k0, rows, count, q.query.data + first * q.query.row, q.query.row, b.weights);  // the bits of forward
+    else multiply_panels(rows, count, p.width, {q.query.data + first * q.query.row, q.query.row, 1}, k.key_panels, k0, b.weights, kKeys, skip);
     multiply_panels(rows, count, p.value_width, {q.grad.data + first * q.grad.row, q.grad.row, 1}, k.value_panels, k0, b.slopes, kKeys, skip);
     for (int64_t i = 0; i < rows; ++i) {
       C *weight = b.weights + i * kKeys, *slope = b.slopes + i * kKeys;
