@@ -43,7 +43,7 @@ Tensor as_gradient(PyObject* o, const char* who) {
 
 // Takes the callables a derivative yields and calls those whose gradient is needed: of autograd.grad, only what leads to its inputs.
 void collect(const OperatorNode& node, PyObject* yielded, Grads& out) {
-  const bool partial = backward_is_partial();
+  const bool partial = backward_is_partial() && will_run(&node);  // forward mode runs nodes that are none of the run's
   const auto wanted = [&](int64_t edge) { return node.needs(edge) && (!partial || will_run(node.edges[edge].node.get())); };
   Ref iterator(require(PyObject_GetIter(yielded)));
   int64_t edge = 0;

@@ -256,3 +256,11 @@ def test_rearrange_takes_dimensions_apart_and_puts_them_together(pattern, length
     assert rearrange(x, "a b c -> c (b a)")[1].tolist() == x[:, :, 1].t().reshape(-1).tolist()
     with pytest.raises(ValueError, match="does not fit"):
         rearrange(x, "a b (h w) -> a b h w", h=3)
+
+
+def test_a_forward_derivative_of_a_backward_pass_runs_nodes_of_its_own():
+    def summed(x):
+        return (x * x).sum()
+
+    slope = lambda x: jvp(lambda y: jvp(summed, (y,), (cresset.ones(3),))[1], (x,), (X,))[1]  # noqa: E731
+    assert slope(X).item() == 12.0  # d/dx of 2 (x1 + x2 + x3), along (1, 2, 3)

@@ -139,3 +139,9 @@ def attention(call):
     if args[mask] is not None:
         args[mask] = call.padded(mask, call.rank(call.place("query")))
     return call.run(*args)
+
+
+@rule("_convolution_bias_gradient")
+def bias_gradient(call):
+    """The sum over all but the channels, which are those of all samples."""
+    return call.run(_in_channels(call.front())).unflatten(0, (call.size, -1))
