@@ -1,0 +1,60 @@
+"""Reductions over segments of a dimension, given by their lengths or by where they start."""
+
+import cresset
+
+from .registry import function
+
+_IDENTITY = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": float("-inf"), "min": float("inf")}
+_SCATTERED = {"sum": "sum", "mean": "mean", "prod": "prod", "max": "amax", "min": "amin"}
+
+
+@function
+def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
+    """Reduce each segment along `axis` to one element: by "sum", "mean", "prod", "max" or "min".
+
+    Args:
+        lengths: of the segments; its leading dimensions are those of `data` before `axis`.
+        offsets: where the segments start, and where the last one ends, instead.
+        unsafe: do not check that the segments cover the dimension.
+        initial: takes part in every segment; what an empty segment gives (else 0, nan, 1, -inf, inf in the order above).
+
+    >>> cresset.segment_reduce(cresset.tensor([1.0, 2.0, 3.0, 4.0]), "sum", lengths=cresset.tensor([1, 3]))
+    tensor([1., 9.])
+    """
+    if reduce not in _SCATTERED:
+        raise RuntimeError(f"segment_reduce: reduce should be one of {sorted(_SCATTERED)}, got {reduce!r}")
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    if (lengths is None) == (offsets is None):
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined, and not both.")
+    axis = axis + data.ndim if axis < 0 else axis
+    borders = lengths if offsets is None else offsets
+    if borders.ndim != axis + 1:
+        raise RuntimeError(f"segment_reduce(): Expected lengths or offsets to have {axis + 1} dimensions for axis={axis}, got {borders.ndim}")
+    if borders.shape[:-1] != data.shape[:axis]:
+        raise RuntimeError(f"segment_reduce(): lengths or offsets of shape {tuple(borders.shape)} do not fit data of shape {tuple(data.shape)}")
+    size = data.size(axis)
+    if offsets is None:
+        if not unsafe and lengths.numel() and int(lengths.min()) < 0:
+            raise RuntimeError(f"lengths contains negative value {int(lengths.min())}")
+        ends = lengths.cumsum(-1)
+        starts = ends - lengths
+    else:
+        starts, ends = offsets[..., :-1], offsets[..., 1:]
+    if not unsafe and ends.numel() and bool((ends[..., -1] != size).any()):
+        raise RuntimeError(f"segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) = {size}")
+    count = ends.size(-1)
+    places = cresset.arange(size, device=data.device).expand(*ends.shape[:-1], size).contiguous()
+    which = cresset.searchsorted(ends.contiguous(), places, right=True)  # the segment of each place; `count` past the last
+    which = which.masked_fill(places < starts[..., :1], count) if count else which
+    shape = (*data.shape[:axis], count + 1, *data.shape[axis + 1 :])
+    index = which.reshape(*which.shape, *[1] * (data.ndim - axis - 1)).expand(data.shape)
+    begun = data.new_full(shape, _IDENTITY[reduce] if initial is None else initial)
+    kind = "sum" if reduce == "mean" else _SCATTERED[reduce]
+    reduced = begun.scatter_reduce(axis, index, data, kind, include_self=True).narrow(axis, 0, count)
+    if reduce != "mean":
+        return reduced
+    members = (ends - starts).to(data.dtype).reshape(*ends.shape, *[1] * (data.ndim - axis - 1))
+    if initial is not None:  # PyTorch adds it to the sum and does not count it; a segment without members keeps it
+        return cresset.where(members > 0, reduced / members.clamp_min(1), reduced)
+    return reduced / members
