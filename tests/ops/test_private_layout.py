@@ -289,6 +289,29 @@ def test_training_gives_the_bits_of_plain_memory():
     assert all(same(a, b) for a, b in zip(trained(network()), trained(looked)))
 
 
+@pytest.mark.parametrize(
+    "weight, stride, padding, groups",
+    [((8, 24, 1, 1), 1, 0, 1), ((4, 24, 3, 3), 1, 1, 1), ((96, 24, 3, 3), 2, 1, 1), ((24, 1, 3, 3), 1, 1, 24)],
+)
+def test_convolutions_large_and_small(weight, stride, padding, groups):
+    """Small ones are our own kernels, large ones the library's: both read private images, and sizes alone decide."""
+    cresset.manual_seed(4)
+    kernel, results = cresset.randn(*weight), []
+    for x in (private(), plain()):
+        y = F.conv2d(x, kernel, None, stride, padding, 1, groups)
+        steps = (stride, stride), (padding, padding), (1, 1), groups
+        results.append(
+            [
+                y,
+                cresset._convolution_input_gradient(y, kernel, x.shape, *steps),
+                cresset._convolution_weight_gradient(y, x, weight, *steps),
+                cresset._convolution_bias_gradient(y),
+            ]
+        )
+        y.data_ptr()
+    assert same(*results)
+
+
 def test_residual_and_concatenation():
     y, z = private(), plain()
     for t in (y, z):
