@@ -71,7 +71,7 @@ _SUBPACKAGES = {
     "autograd", "linalg", "fft", "special", "nn", "optim", "utils", "func", "distributions", "testing", "masked", "signal", "random", "storage", "printing", "overrides",
     "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
     "quasirandom", "version", "torch_version",
-    "nested", "ao", "quantization",
+    "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo",
 }  # fmt: skip
 
 # Functions of modules that load when they are first used.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "dispatch/autocast.h"
+#include "dispatch/profile.h"
 
 namespace cresset {
 namespace {
@@ -210,6 +211,7 @@ class BackwardRun {
     bool any = false;
     for (const Tensor& g : grads) any |= g.defined();
     if (tasks_[k].needed && (any || node.results.empty())) {
+      const Profiled whole("autograd::engine::evaluate_function: ", node.name(), ProfileKind::node);
       GradModeGuard mode(request_.create_graph);
       const bool hooked = node.hooks && !node.hooks->node.empty();
       if (hooked)
@@ -217,6 +219,7 @@ class BackwardRun {
       Grads before;
       if (hooked) before = grads;
       try {
+        const Profiled derivative("", node.name(), ProfileKind::node);
         node.backward(grads, out);
         if (modes.anomaly && modes.anomaly_checks_nan) check_nan(node, out);
       } catch (...) {

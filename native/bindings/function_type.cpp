@@ -1,6 +1,7 @@
 // Functions written in Python that obey __torch_function__: a call first asks the modes and the arguments that answer for themselves, as a call of an
 // operator does. When there are none, all that happens is a look at the arguments' types.
 #include "bindings/arguments.h"
+#include "dispatch/profile.h"
 
 namespace cresset {
 namespace {
@@ -35,7 +36,10 @@ PyObject* call_overridable(PyObject* self, PyObject* const* args, size_t flagged
       if (result || PyErr_Occurred()) return result;
     }
   }
-  return PyObject_Vectorcall(self_of(self)->function, args, flagged, names);
+  PyObject* function = self_of(self)->function;
+  if (!profiling) [[likely]] return PyObject_Vectorcall(function, args, flagged, names);
+  const Profiled profiled("aten::", PyFunction_Check(function) ? PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(function)->func_name) : Py_TYPE(function)->tp_name, ProfileKind::function);
+  return PyObject_Vectorcall(function, args, flagged, names);
 }
 
 PyObject* bind_method(PyObject* self, PyObject* object, PyObject*) { return !object || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object); }

@@ -1,5 +1,5 @@
 // The extension module cresset._native.
-#include "bindings/python.h"
+#include "bindings/profile.h"
 
 #include <nanobind/nanobind.h>
 
@@ -33,6 +33,7 @@ NB_MODULE(_native, m) {
     add_module_type(m.ptr());
     add_batching(m.ptr());
     add_function_type(m.ptr());
+    add_profile(m.ptr());
   } catch (...) {
     set_python_error();
     throw nanobind::python_error();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "dispatch/in_layout.h"
+#include "dispatch/profile.h"
 
 namespace cresset {
 
@@ -251,6 +252,7 @@ void execute(Call& c) {
 void call(Call& c) {
   const Operator& op = c.op;
   if (op.autocast && modes.autocast && autocast(c)) return;
+  const Profiled profiled(c);
   if (op.composite) return op.run[0](c);
   if (op.instead)
     if (const Operator* other = op.instead(c)) return call_instead(c, *other);

@@ -1,0 +1,361 @@
+"""profile: record the calls of a program, all of it or some steps (schedule), and hand over what was found."""
+
+import enum
+import gzip
+import json
+import os
+import socket
+import time
+import warnings
+
+from .. import _native
+from . import chrome_trace
+from .events import EventList, from_records
+from .ranges import record_function
+
+
+class ProfilerActivity(enum.IntEnum):
+    """What can be recorded; `supported_activities()` tells what this machine does."""
+
+    CPU = 0
+    XPU = 1
+    CUDA = 2
+    HPU = 3
+    MTIA = 4
+    PrivateUse1 = 5
+
+
+class ProfilerAction(enum.Enum):
+    """What the profiler does in a step: nothing, warm up, record, or record and hand over at the step's end."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+def supported_activities():
+    """The activities that can be recorded here."""
+    return {ProfilerActivity.CPU}
+
+
+def kineto_available():
+    """Whether PyTorch's tracing library Kineto is there. It is not: the recording is our own."""
+    return False
+
+
+def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
+    """A function from the number of a step to what the profiler does in it.
+
+    After `skip_first` steps it repeats, `repeat` times or for ever: `wait` steps of nothing, `warmup` steps that are recorded and thrown away,
+    `active` steps that are kept. With `skip_first_wait` the first round has no waiting.
+
+    >>> plan = cresset.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
+    >>> [plan(step).name for step in range(5)]
+    ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
+    """
+    if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
+        raise AssertionError(
+            f"schedule: expected active > 0 and the others not negative, got wait={wait}, warmup={warmup}, active={active}, repeat={repeat}, skip_first={skip_first}"
+        )
+    if warmup == 0:
+        warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
+    length = wait + warmup + active
+
+    def action(step):
+        if step < 0:
+            raise AssertionError(f"schedule: the number of a step is not negative, got {step}")
+        if step < skip_first:
+            return ProfilerAction.NONE
+        step -= skip_first
+        if skip_first_wait:
+            step += wait
+        if repeat > 0 and step >= repeat * length:
+            return ProfilerAction.NONE
+        place = step % length
+        if place < wait:
+            return ProfilerAction.NONE
+        if place < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD if place < length - 1 else ProfilerAction.RECORD_AND_SAVE
+
+    return action
+
+
+def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False, use_python_export=False):
+    """A function for `on_trace_ready` that writes each trace to a file in `dir_name`, where TensorBoard's profiler looks for it."""
+
+    def handle(prof):
+        os.makedirs(dir_name, exist_ok=True)
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")))
+
+    return handle
+
+
+class Recording:
+    """One stretch of recording: from start to stop, then its events."""
+
+    def __init__(self, **options):
+        self.options, self.first, self.events = options, None, None
+
+    def start(self):
+        shapes = self.options["record_shapes"] or self.options["with_flops"]
+        self.began = time.monotonic_ns()
+        self.first = _native.profile_start(shapes, self.options["profile_memory"], self.options["with_stack"])
+
+    def stop(self):
+        records = _native.profile_stop(self.first)
+        kept = {name: self.options[name] for name in ("profile_memory", "with_flops", "record_shapes")}
+        self.events = from_records(records, began=self.began, **kept)
+
+
+class profile:
+    """Record operators, backward nodes and named ranges, with their times.
+
+    Args:
+        activities: of ProfilerActivity; the CPU is what can be recorded here.
+        schedule: which steps to record (see `schedule`); call `step()` at the end of each. Without one everything inside is recorded.
+        on_trace_ready: called with the profiler each time a recording is whole.
+        record_shapes: keep the shapes of the inputs.
+        profile_memory: keep how much memory each call took and gave back.
+        with_stack: keep the lines of Python that made the call.
+        with_flops: estimate the floating-point operations of products, convolutions, additions and multiplications.
+        with_modules: PyTorch names TorchScript modules here; there are none.
+        acc_events: add up the events of all rounds of a schedule, instead of keeping the last round's.
+
+    >>> with cresset.profiler.profile(record_shapes=True) as prof:
+    ...     _ = cresset.ones(2, 3) @ cresset.ones(3, 4)
+    >>> [event.input_shapes for event in prof.events() if event.name == "aten::matmul"]
+    [[[2, 3], [3, 4]]]
+    """
+
+    def __init__(
+        self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False, with_stack=False, with_flops=False,
+        with_modules=False, experimental_config=None, execution_trace_observer=None, acc_events=False, use_cuda=None, custom_trace_id_callback=None,
+        post_processing_timeout_s=None,
+    ):  # fmt: skip
+        self.activities = set(activities) if activities is not None else supported_activities()
+        if not self.activities:
+            raise AssertionError("profile: no valid activities, got an empty list; give ProfilerActivity.CPU")
+        if schedule is not None and not callable(schedule):
+            raise TypeError(f"profile: schedule should be a function from a step to a ProfilerAction, got {type(schedule).__name__}")
+        self.record_shapes, self.profile_memory, self.with_stack, self.with_flops, self.with_modules = record_shapes, profile_memory, with_stack, with_flops, with_modules
+        self.schedule = schedule if schedule is not None else lambda step: ProfilerAction.RECORD
+        self.record_steps = schedule is not None
+        self.on_trace_ready, self.acc_events = on_trace_ready, acc_events
+        self.step_num, self.current_action = 0, ProfilerAction.NONE
+        self.preset_metadata, self.metadata = {}, {}
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self._recording, self._events, self._step = None, None, None
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exception):
+        self.stop()
+
+    def start(self):
+        """Begin, as entering the context does."""
+        self._change(self.schedule(self.step_num))
+        self._name_step()
+
+    def stop(self):
+        """End, as leaving the context does; a recording under way is whole then."""
+        self._end_step()
+        recorded = self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+        self._end(keep=recorded)
+        self.current_action = ProfilerAction.NONE
+        if recorded:
+            self._hand_over()
+
+    def step(self):
+        """Say that the next step of the program begins."""
+        self._end_step()
+        before = self.current_action
+        self.step_num += 1
+        if before is ProfilerAction.RECORD_AND_SAVE:
+            self._end(keep=True)
+            self.current_action = ProfilerAction.NONE
+            self._hand_over()
+        self._change(self.schedule(self.step_num))
+        self._name_step()
+
+    def _change(self, action):
+        if not isinstance(action, ProfilerAction):
+            raise TypeError(f"profile: the schedule gave {action!r} for step {self.step_num}, which is no ProfilerAction")
+        records = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+        if action in records and self.current_action not in records:
+            self._end(keep=False)  # what was recorded to warm up
+            self._begin()
+        elif action is ProfilerAction.WARMUP and self._recording is None:
+            self._begin()
+        elif action is ProfilerAction.NONE:
+            self._end(keep=False)
+        elif action is ProfilerAction.WARMUP and self.current_action in records:
+            warnings.warn("Incorrect schedule: RECORD followed by WARMUP", stacklevel=3)
+            self._end(keep=False)
+            self._begin()
+        self.current_action = action
+
+    def _begin(self):
+        self._recording = Recording(record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack, with_flops=self.with_flops)
+        self._recording.start()
+
+    def _end(self, keep):
+        if self._recording is None:
+            return
+        recording, self._recording = self._recording, None
+        recording.stop()
+        if keep:
+            before = self._events if self.acc_events and self._events is not None else []
+            self._events = recording.events._alike([*before, *recording.events])
+
+    def _name_step(self):
+        if self.record_steps:
+            self._step = record_function(f"ProfilerStep#{self.step_num}")
+            self._step.__enter__()
+
+    def _end_step(self):
+        if self._step is not None:
+            self._step.__exit__(None, None, None)
+            self._step = None
+
+    def _hand_over(self):
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _recorded(self):
+        if self._events is None:
+            raise AssertionError("profile: nothing is recorded yet; ask after the `with` block, or in on_trace_ready")
+        return self._events
+
+    def events(self):
+        """What was recorded, as an EventList."""
+        return self._recorded()
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
+        """The events added up by name, and by input shapes if asked."""
+        return self._recorded().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def export_chrome_trace(self, path):
+        """Write a trace that chrome://tracing and Perfetto show; compressed if the name ends in .gz."""
+        chrome_trace.write(
+            path, self._recorded(), metadata={**self.preset_metadata, **self.metadata}, record_shapes=self.record_shapes, profile_memory=self.profile_memory,
+            with_flops=self.with_flops, with_stack=self.with_stack,
+        )  # fmt: skip
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """Write the stacks with their times for flame graph tools; needs with_stack=True."""
+        self._recorded().export_stacks(path, metric)
+
+    def export_memory_timeline(self, path, device=None):
+        """Write how much memory was in use over time: a JSON list of [microseconds, bytes since the beginning]."""
+        if not (self.profile_memory and self.record_shapes and self.with_stack):
+            raise AssertionError("export_memory_timeline: needs record_shapes=True, profile_memory=True and with_stack=True")
+        in_use, line = 0, []
+        for event in sorted(self._recorded(), key=lambda event: event.time_range.end):
+            if event.cpu_parent is None:
+                in_use += event.cpu_memory_usage
+                line.append([round(event.time_range.end, 3), in_use])
+        opened = gzip.open if os.fspath(path).endswith(".gz") else open
+        with opened(path, "wt") as file:
+            json.dump(line, file)
+
+    def add_metadata(self, key, value):
+        """Put a text into the trace's head."""
+        self.metadata[key] = value
+
+    def add_metadata_json(self, key, value):
+        """Put a value, given as JSON, into the trace's head."""
+        self.metadata[key] = json.loads(value)
+
+    def preset_metadata_json(self, key, value):
+        """Put a value, given as JSON, into the head of every trace."""
+        self.preset_metadata[key] = json.loads(value)
+
+    def toggle_collection_dynamic(self, enable, activities):
+        """Stop recording for a while (enable=False) and go on (True)."""
+        if enable and self._recording is None:
+            self.acc_events = True
+            self._begin()
+        elif not enable and self._recording is not None:
+            self.acc_events = True
+            self._end(keep=True)
+
+
+class legacy_profile:
+    """torch.autograd.profiler.profile: record what runs inside, without steps.
+
+    >>> with cresset.autograd.profiler.profile() as prof:
+    ...     _ = cresset.ones(2).exp()
+    >>> [event.name for event in prof.function_events]
+    ['aten::ones', 'aten::exp']
+    """
+
+    def __init__(
+        self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False, profile_memory=False, with_stack=False, with_modules=False,
+        use_kineto=False, use_cpu=True, experimental_config=None, acc_events=False, custom_trace_id_callback=None, post_processing_timeout_s=None,
+        activity_filters=None,
+    ):  # fmt: skip
+        self.enabled, self.use_cuda, self.use_device, self.entered = enabled, use_cuda, use_device, False
+        self.record_shapes, self.with_flops, self.profile_memory, self.with_stack, self.with_modules = record_shapes, with_flops, profile_memory, with_stack, with_modules
+        self._recording = None
+
+    def __enter__(self):
+        if not self.enabled:
+            return self
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self.entered = True
+        self._recording = Recording(record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack, with_flops=self.with_flops)
+        self._recording.start()
+        return self
+
+    def __exit__(self, *exception):
+        if self.enabled:
+            self._recording.stop()
+        return False
+
+    @property
+    def function_events(self):
+        """The events, as an EventList; None while they are recorded."""
+        return self._recording.events if self._recording else EventList() if not self.enabled else None
+
+    def _finished(self):
+        if self.function_events is None:
+            raise RuntimeError("Profiler didn't finish running")
+        return self.function_events
+
+    def __repr__(self):
+        return repr(self.function_events) if self.function_events is not None else "<unfinished torch.autograd.profile>"
+
+    def __str__(self):
+        return str(self.function_events) if self.function_events is not None else "<unfinished torch.autograd.profile>"
+
+    def table(self, *args, **kwargs):
+        return self._finished().table(*args, **kwargs)
+
+    table.__doc__ = EventList.table.__doc__
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
+        """The events added up by name, and by input shapes if asked."""
+        return self._finished().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def total_average(self):
+        """Everything added up."""
+        return self._finished().total_average()
+
+    def export_chrome_trace(self, path):
+        """Write a trace that chrome://tracing and Perfetto show."""
+        self._finished().export_chrome_trace(path)
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """Write the stacks with their times for flame graph tools."""
+        self._finished().export_stacks(path, metric)
+
+    @property
+    def self_cpu_time_total(self):
+        """The time of all events without what they contain, in microseconds."""
+        return self._finished().self_cpu_time_total

@@ -1,0 +1,124 @@
+"""The profiler: what is recorded, how it nests, and what is written."""
+
+import json
+
+import pytest
+
+import cresset
+from cresset.profiler import ProfilerAction, profile, record_function, schedule, tensorboard_trace_handler
+
+
+def names(prof):
+    return [event.name for event in prof.events()]
+
+
+def test_operators_and_ranges_nest():
+    with profile() as prof, record_function("outer"):
+        cresset.ones(2).exp()
+    outer, ones, exp = prof.events()
+    assert [outer.name, ones.name, exp.name] == ["outer", "aten::ones", "aten::exp"]
+    assert outer.cpu_children == [ones, exp] and exp.cpu_parent is outer
+    assert outer.cpu_time_total >= ones.cpu_time_total + exp.cpu_time_total
+    assert outer.self_cpu_time_total == pytest.approx(outer.cpu_time_total - ones.cpu_time_total - exp.cpu_time_total)
+
+
+def test_backward_nodes_are_named():
+    x = cresset.ones(3, requires_grad=True)
+    with profile() as prof:
+        x.exp().sum().backward()
+    assert {"ExpBackward0", "autograd::engine::evaluate_function: ExpBackward0", "torch::autograd::AccumulateGrad"} <= set(names(prof))
+
+
+def test_nothing_is_recorded_outside():
+    with profile() as prof:
+        pass
+    cresset.ones(2)
+    assert prof.events() == [] and not cresset._native.is_profiling()
+
+
+def test_shapes_flops_and_memory():
+    a, b = cresset.ones(64, 32), cresset.ones(32, 128)
+    with profile(record_shapes=True, with_flops=True, profile_memory=True) as prof:
+        kept = a @ b
+    (event,) = prof.key_averages(group_by_input_shape=True)
+    assert event.input_shapes == [[64, 32], [32, 128]] and event.flops == 2 * 64 * 32 * 128
+    assert event.cpu_memory_usage >= kept.nbytes
+    table = prof.key_averages(group_by_input_shape=True).table(sort_by="self_cpu_time_total")
+    assert "[[64, 32], [32, 128]]" in table and "524.288" in table and "CPU Mem" in table
+
+
+def test_key_averages_count_and_limit_rows():
+    with profile() as prof:
+        for _ in range(3):
+            cresset.ones(2)
+        cresset.zeros(2)
+    rows = {event.key: event.count for event in prof.key_averages()}
+    assert rows == {"aten::ones": 3, "aten::zeros": 1}
+    assert "aten::ones" in prof.key_averages().table(sort_by="count", row_limit=1)
+    assert "aten::zeros" not in prof.key_averages().table(sort_by="count", row_limit=1)
+    with pytest.raises(ValueError, match="cannot sort by 'beauty'"):
+        prof.key_averages().table(sort_by="beauty")
+
+
+def test_schedule_and_steps():
+    handed = []
+    with profile(schedule=schedule(wait=1, warmup=1, active=2, repeat=1), on_trace_ready=lambda p: handed.append(names(p))) as prof:
+        for _ in range(6):
+            cresset.ones(2)
+            prof.step()
+    assert handed == [["ProfilerStep#2", "aten::ones", "ProfilerStep#3", "aten::ones"]]
+
+
+def test_schedule_skips_first():
+    plan = schedule(wait=0, warmup=1, active=1, skip_first=2)
+    wanted = [ProfilerAction.NONE] * 2 + [ProfilerAction.WARMUP, ProfilerAction.RECORD_AND_SAVE] * 2
+    assert [plan(step) for step in range(6)] == wanted
+    with pytest.raises(AssertionError, match="active > 0"):
+        schedule(wait=1, warmup=1, active=0)
+
+
+def test_chrome_trace(tmp_path):
+    with profile(record_shapes=True, on_trace_ready=tensorboard_trace_handler(str(tmp_path / "log"), "me")) as prof:
+        cresset.ones(2, 2).exp()
+    prof.add_metadata_json("run", '{"number": 1}')
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    (exp,) = [event for event in trace["traceEvents"] if event["name"] == "aten::exp"]
+    assert exp["ph"] == "X" and exp["dur"] >= 0 and exp["args"]["Input Dims"] == [[2, 2]] and trace["run"] == {"number": 1}
+    (written,) = (tmp_path / "log").iterdir()
+    assert written.name.startswith("me.") and written.name.endswith(".pt.trace.json")
+
+
+def test_stacks(tmp_path):
+    with profile(with_stack=True) as prof:
+        cresset.ones(400, 400) @ cresset.ones(400, 400)
+    assert "test_stacks" in prof.events()[0].stack[0]
+    prof.export_stacks(str(tmp_path / "stacks.txt"))
+    line = (tmp_path / "stacks.txt").read_text().splitlines()[-1]
+    assert "test_stacks" in line and int(line.rsplit(" ", 1)[1]) > 0
+
+
+def test_record_function_decorates_and_survives_errors():
+    @record_function("named")
+    def fail():
+        raise KeyError("x")
+
+    with profile() as prof:
+        with pytest.raises(KeyError):
+            fail()
+        cresset.ones(1)
+    named, ones = prof.events()
+    assert named.name == "named" and ones.cpu_parent is None
+
+
+def test_asking_too_early_says_so():
+    with profile() as prof, pytest.raises(AssertionError, match="nothing is recorded yet"):
+        prof.events()
+
+
+def test_legacy_profile_and_two_at_once():
+    with cresset.autograd.profiler.profile() as outer:
+        cresset.ones(1)
+        with profile() as inner:
+            cresset.zeros(1)
+    assert [event.name for event in outer.function_events] == ["aten::ones", "aten::zeros"] and names(inner) == ["aten::zeros"]
