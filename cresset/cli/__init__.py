@@ -1,0 +1,176 @@
+"""The command line: `cresset train digits`, `run`, `doctor`, `inspect`, `report`. Each command lives in its own file and loads when it is used.
+
+Exit status: 0 done, 1 it failed (one line on standard error says why), 2 the arguments are wrong, 130 interrupted.
+"""
+
+import argparse
+import os
+import sys
+
+__all__ = ["CommandError", "main"]
+
+COMMANDS = ("train", "run", "doctor", "inspect", "report")
+
+
+class CommandError(Exception):
+    """A user's mistake or something missing on this machine: shown as one line, without a traceback."""
+
+
+def positive(text):
+    """An argument that must be a whole number above zero."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number above zero, got {text!r}")
+    return number
+
+
+def make_parser():
+    parser = argparse.ArgumentParser(
+        prog="cresset",
+        description="Deep learning with PyTorch's API. Start with: cresset train digits",
+        epilog="`cresset COMMAND --help` tells more. `python -m cresset script.py` is short for `cresset run script.py`.",
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    add_train(commands)
+    command = commands.add_parser(
+        "run",
+        help="run a program written for PyTorch, unmodified",
+        description="Run a program written for PyTorch, unmodified: in it, torch, torchvision and safetensors.torch are cresset. "
+        "Everything behind the script's name belongs to the script.",
+    )
+    command.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m")
+    command.add_argument("script", metavar="SCRIPT")
+    command.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER)
+    command = commands.add_parser(
+        "doctor",
+        help="what this machine offers, what is missing, how to get it",
+        description="Look at this machine: processor, threads, memory, optional packages, GPU. Exit status 1 if something that cresset needs does not work.",
+    )
+    command.add_argument("--json", action="store_true", help="print the findings as JSON")
+    command = commands.add_parser(
+        "inspect",
+        help="the tensors in a .pt, .safetensors, .npz or .npy file",
+        description="List names, shapes, dtypes and sizes of the tensors in a file. Only descriptions are read, no data; nothing in the file is run.",
+    )
+    command.add_argument("file", metavar="FILE")
+    command.add_argument("--json", action="store_true", help="print the list as JSON")
+    command = commands.add_parser(
+        "report",
+        help="a page with the curves of a training run",
+        description="Write a self-contained HTML page with the curves of a run.",
+    )
+    command.add_argument("run", metavar="RUN", help="the run's JSONL file, or its folder")
+    command.add_argument("--out", metavar="FILE", help="where the page goes (default: beside the run, with the ending .html)")
+    return parser
+
+
+def add_train(commands):
+    command = commands.add_parser("train", help="train a small model on data that is here, and watch it learn")
+    models = command.add_subparsers(dest="model", metavar="MODEL", required=True)
+    digits = models.add_parser(
+        "digits",
+        help="a convolutional network that reads handwritten digits",
+        description="Teach a small convolutional network to read handwritten digits (1797 pictures that come with cresset).",
+    )
+    digits.add_argument("--epochs", type=positive, default=20)
+    digits.add_argument("--batch", type=positive, default=32, help="pictures a step")
+    digits.add_argument("--seed", type=int, default=0)
+    digits.add_argument("--threads", type=positive, default=1, help="how many threads work (default: 1; pictures this small gain nothing from more)")
+    digits.add_argument("--png", metavar="FILE", help="also draw the curves and some predictions into this picture")
+    digits.add_argument("--save", metavar="FILE", help="save the weights (.pt or .safetensors)")
+    gpt = models.add_parser(
+        "gpt",
+        help="a transformer that writes Python, letter by letter",
+        description="Train a character transformer on the sources of Python's standard library, then let it write.",
+    )
+    gpt.add_argument("--steps", type=positive, default=600)
+    gpt.add_argument("--batch", type=positive, default=16)
+    gpt.add_argument("--context", type=positive, default=64, help="letters it sees")
+    gpt.add_argument("--width", type=positive, default=128)
+    gpt.add_argument("--layers", type=positive, default=3)
+    gpt.add_argument("--letters", type=positive, default=1_000_000, help="how much text to read")
+    gpt.add_argument("--sample", type=positive, default=400, help="letters to write at the end")
+    gpt.add_argument("--temperature", type=float, default=0.7, help="0: always the likeliest letter")
+    gpt.add_argument("--text", metavar="FILE", help="learn from this text instead")
+    gpt.add_argument("--seed", type=int, default=0)
+    gpt.add_argument("--threads", type=positive, help="how many threads work (default: all processors)")
+    gpt.add_argument("--save", metavar="FILE", help="save the weights (.pt or .safetensors)")
+
+
+def dispatch(options):
+    """Run the chosen command; its exit status."""
+    if options.command == "run":
+        from . import running
+
+        return running.run(options.script, options.arguments, module=options.module)
+    if options.command == "doctor":
+        from . import doctor
+
+        return doctor.run(options)
+    if options.command == "inspect":
+        from . import contents
+
+        return contents.run(options)
+    if options.command == "report":
+        return report(options)
+    if options.model == "digits":
+        from . import digits
+
+        return digits.run(options)
+    from . import gpt
+
+    return gpt.run(options)
+
+
+def report(options):
+    try:
+        from cresset.train.report import write_report
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("cresset.train"):
+            raise
+        raise CommandError("report: this cresset has no cresset.train.report") from None
+    if not os.path.exists(options.run):
+        raise CommandError(f"report: there is no run at {options.run!r}")
+    out = options.out or os.path.splitext(options.run.rstrip(os.sep))[0] + ".html"
+    try:
+        write_report(options.run, out)
+    except ValueError as error:
+        raise CommandError(f"report: {error}") from None
+    print(f"wrote {out}")
+    return 0
+
+
+def main(arguments=None):
+    """Run the command line with these arguments (default: those of the process) and return the exit status."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    if options.version:
+        from cresset.version import __version__
+
+        print(f"cresset {__version__}")
+        return 0
+    if options.command is None:
+        parser.print_help()
+        return 2
+    try:
+        return dispatch(options)
+    except CommandError as error:
+        print(f"cresset: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader, say `head`, has seen enough; nothing can be said to it any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        if options.command == "run":
+            raise
+        what = f"{error.filename}: {error.strerror}" if error.filename is not None and error.strerror else str(error)
+        print(f"cresset: {what}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ncresset: interrupted", file=sys.stderr)
+        return 130
