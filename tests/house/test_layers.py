@@ -28,7 +28,7 @@ PYTHON = [
     ["optim", "data", "inspection", "drawing", "serialization", "safetensors", "distributions", "testing", "utils", "multiprocessing", "hub"],
     ["compiler", "fx", "jit"],
     ["export", "onnx", "distributed", "ao", "quantization", "package"],
-    ["train", "serve", "vision", "audio", "text", "metrics", "cli"],
+    ["train", "debug", "serve", "vision", "audio", "text", "metrics", "cli"],
     ["", "__main__"],
 ]  # fmt: skip
 

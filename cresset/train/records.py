@@ -1,0 +1,106 @@
+"""The record of a run: one local file, one JSON object a line.
+
+The kinds of line: "start" (what is run, and where), "step" (every so many steps: loss, learning rate, samples a second), "epoch"
+(means and metrics), "checkpoint", "resume" and "end". Numbers that are not finite are written as the strings "nan", "inf", "-inf".
+"""
+
+import json
+import math
+import os
+import time
+
+
+def plain(value):
+    """What JSON can hold: numbers of one-element tensors, lists of larger ones."""
+    if isinstance(value, bool) or value is None or isinstance(value, (int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else "nan" if value != value else "inf" if value > 0 else "-inf"
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return str(value)
+
+
+def number(value):
+    """The inverse for one number; None if it is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+class Records:
+    """Appends to the file `path`; with None it writes nothing."""
+
+    def __init__(self, path, *, after=None):
+        """`after`: a resumed run's (steps, epochs) done; lines beyond them were written by a process that died, and are dropped."""
+        self.path, self.file = path, None
+        if path is None:
+            return
+        folder = os.path.dirname(os.fspath(path))
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+        if after is None:
+            self.file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed by close()
+            return
+        kept = [line for line in read_records(path) if _is_before(line, *after)] if os.path.exists(path) else []
+        temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
+        self.file = open(temporary, "w", encoding="utf-8")  # noqa: SIM115 - closed by close()
+        for line in kept:
+            self.file.write(json.dumps(line) + "\n")
+        self.file.flush()
+        os.replace(temporary, path)
+
+    def write(self, kind, **values):
+        if self.file is not None:
+            self.file.write(json.dumps({"kind": kind, "time": round(time.time(), 3), **plain(values)}) + "\n")
+
+    def flush(self):
+        if self.file is not None:
+            self.file.flush()
+
+    def close(self):
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+
+
+def _is_before(line, steps, epochs):
+    if line["kind"] == "epoch":
+        return line["epoch"] <= epochs
+    if line["kind"] in ("step", "checkpoint"):
+        return line["step"] <= steps
+    return line["kind"] != "end"
+
+
+def read_records(path):
+    """The lines of a run's file as dicts. A last line that was cut off by a dying process is left out.
+
+    >>> records = cresset.train.records.Records("run.jsonl")
+    >>> records.write("epoch", epoch=1, loss=0.5)
+    >>> records.close()
+    >>> cresset.train.read_records("run.jsonl")[0]["loss"]
+    0.5
+    """
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = file.read().split("\n")
+    found = []
+    for at, text in enumerate(lines):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+            if not isinstance(line, dict) or "kind" not in line:
+                raise ValueError("no object with a kind")
+        except ValueError as error:
+            if at == len(lines) - 1:  # whole lines end with a line break
+                break
+            raise ValueError(f"read_records: line {at + 1} of {os.fspath(path)} is not a record of a run ({error})") from error
+        found.append(line)
+    return found
