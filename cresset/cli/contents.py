@@ -1,19 +1,17 @@
 """`cresset inspect FILE`: names, shapes, dtypes and sizes of the tensors in a file. Descriptions are read, data is not, and no code runs."""
 
-import ast
 import json
 import math
 import os
 import re
-import struct
 import zipfile
 
 import cresset
+from cresset.data.readers.arrays import read_numpy_header
 
 from . import CommandError
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-MAX_HEADER = 1 << 20
 
 
 def size_text(count):
@@ -35,18 +33,10 @@ def of_safetensors(path):
 
 def of_numpy_header(file, name):
     """The entry of an array in NumPy's format, from its header."""
-    magic = file.read(8)
-    if magic[:6] != b"\x93NUMPY" or magic[6] not in (1, 2, 3):
-        raise CommandError(f"inspect: {name}: not an array in NumPy's format")
-    width, code = (2, "<H") if magic[6] == 1 else (4, "<I")
-    (length,) = struct.unpack(code, file.read(width).ljust(width, b"\0"))
-    if length > MAX_HEADER:
-        raise CommandError(f"inspect: {name}: the header is said to have {length} bytes")
     try:
-        header = ast.literal_eval(file.read(length).decode("utf-8" if magic[6] == 3 else "latin-1"))
-        shape, described = tuple(map(int, header["shape"])), header["descr"]
-    except (ValueError, SyntaxError, KeyError, TypeError) as error:
-        raise CommandError(f"inspect: {name}: the header cannot be read ({error})") from None
+        shape, described, _ = read_numpy_header(file, name)
+    except ValueError as error:
+        raise CommandError(f"inspect: {error}") from None
     match = re.fullmatch(r"[<>|=]?([a-zA-Z?])(\d*)", described) if isinstance(described, str) else None
     if match is None or match[1] == "O":
         return entry(name, shape, described, 0)

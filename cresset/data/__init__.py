@@ -12,6 +12,7 @@ from .datasets import (
     random_split,
 )
 from .loader import DataLoader
+from .readers import ArrayDataset, CsvDataset, JsonLinesDataset, ParquetDataset, TarDataset, TextLinesDataset
 from .samplers import (
     BatchSampler,
     DistributedSampler,
@@ -24,20 +25,26 @@ from .samplers import (
 from .workers import get_worker_info
 
 __all__ = [
+    "ArrayDataset",
     "BatchSampler",
     "ChainDataset",
     "ConcatDataset",
+    "CsvDataset",
     "DataLoader",
     "Dataset",
     "DistributedSampler",
     "IterableDataset",
+    "JsonLinesDataset",
+    "ParquetDataset",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
     "StackDataset",
     "Subset",
     "SubsetRandomSampler",
+    "TarDataset",
     "TensorDataset",
+    "TextLinesDataset",
     "WeightedRandomSampler",
     "default_collate",
     "default_convert",
