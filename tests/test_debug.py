@@ -121,6 +121,39 @@ def test_a_sound_training_step_passes_and_gives_the_same_bits():
     assert step(True) == step(False)
 
 
+def test_a_step_that_spoils_the_weights_is_named():
+    def train():
+        weight = nn.Parameter(cresset.ones(2))
+        optimizer = cresset.optim.SGD([weight], lr=1e38)
+        (weight * 100).sum().backward()
+        optimizer.step()
+
+    error = caught(train)
+    assert (error.operation, error.phase, error.made) == ("SGD.step", "step", "Inf") and "number 0 of group 0" in str(error)
+    with nan_guard(infinities=False):
+        train()
+
+
+def test_a_closure_is_watched():
+    def train():
+        weight = nn.Parameter(cresset.zeros(1))
+        optimizer = cresset.optim.SGD([weight], lr=0.1)
+        optimizer.step(lambda: weight.log().sum())
+
+    assert caught(train).operation == "log"
+
+
+def test_an_exception_within_a_step_leaves_no_mode_behind():
+    class Broken(cresset.optim.SGD):
+        def step(self, closure=None):
+            raise RuntimeError("no")
+
+    before = cresset._native.function_mode_depth()
+    with pytest.raises(RuntimeError, match="no"), nan_guard():
+        Broken([nn.Parameter(cresset.ones(1))], lr=0.1).step()
+    assert cresset._native.function_mode_depth() == before
+
+
 def test_nothing_is_left_behind():
     before = cresset._native.function_mode_depth()
     model = Net()

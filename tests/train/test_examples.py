@@ -10,7 +10,7 @@ from cresset import debug, metrics, nn, train
 from cresset.train import progress, records, report
 
 OBJECTS = [
-    *(getattr(module, name) for module in (train, metrics, debug) for name in module.__all__),
+    *(getattr(module, name) for module in (train, metrics, metrics.functional, debug) for name in module.__all__),
     progress.duration, records.read_records, report._tick_text,
 ]  # fmt: skip
 
