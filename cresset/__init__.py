@@ -109,6 +109,7 @@ _OF_SUBPACKAGES = {
         ["SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"], "symbolic"
     ),
     **dict.fromkeys(["cond", "while_loop"], "higher_order"),
+    "compile": "compiler",
 }  # fmt: skip
 
 

@@ -118,9 +118,12 @@ class Module:
     __call__ = _wrapped_call_impl = _native.module_call  # forward, or _call_impl where there are hooks
 
     def _call_impl(self, *args, **kwargs):
-        """The call with all its hooks."""
+        """The compiled call, where there is one, or the call with all its hooks."""
         if self._compiled_call_impl is not None:
             return self._compiled_call_impl(*args, **kwargs)
+        return self._call_with_hooks(*args, **kwargs)
+
+    def _call_with_hooks(self, *args, **kwargs):
         called = set()
         result = None
         try:
@@ -203,7 +206,7 @@ class Module:
 
     def compile(self, *args, **kwargs):
         """Compile this module's forward; later calls run the compiled one."""
-        self._compiled_call_impl = cresset.compile(self._call_impl, *args, **kwargs)
+        self._compiled_call_impl = cresset.compile(self._call_with_hooks, *args, **kwargs)
 
     # ------------------------------------------------------------------ attributes
 
