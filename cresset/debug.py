@@ -265,6 +265,7 @@ class ModuleCost(Layer):
     """A module that was called, what it keeps for backward, and how much memory is in use at most while it runs forward."""
 
     saved_bytes = 0
+    kept_so_far = 0  # by all modules up to its end
     peak_bytes = 0
 
 
@@ -273,7 +274,8 @@ class Preflight:
 
     Attributes:
         problems: sentences; empty if the model can be trained as it is. ok: whether it is empty.
-        total_params, trainable_params, parameter_bytes, gradient_bytes, optimizer_bytes, activation_bytes, peak_bytes, multiply_adds.
+        total_params, trainable_params, parameter_bytes, gradient_bytes, activation_bytes, peak_bytes, multiply_adds.
+        optimizer_bytes: of the optimizer's state after a step; None where a step on shapes cannot tell (LBFGS needs a closure).
         modules: in the order of their calls, each with path, kind, outputs, saved_bytes, peak_bytes, multiply_adds.
         without_gradient: names of trainable parameters that the loss does not depend on; None if it was not looked for.
         outputs: shapes of what the model returns.
@@ -295,9 +297,14 @@ class Preflight:
 
     @property
     def peak_bytes(self):
-        """At the end of forward everything that backward needs is there, then gradients come; the optimizer's state stays."""
-        most = max((module.peak_bytes for module in self.modules), default=0)
-        return self.parameter_bytes + self.optimizer_bytes + max(most, self.activation_bytes + self.gradient_bytes)
+        """Parameters and the optimizer's state, and the most of what comes and goes: forward, what is kept and what flows; backward,
+        module by module from the last, what is still kept, the gradients of its results and inputs, and those of parameters so far."""
+        most, gradients = max((module.peak_bytes for module in self.modules), default=0), 0
+        for module in reversed([module for module in self.modules if module.is_leaf and module.outputs]):
+            gradients += sum(p.numel() * p.dtype.itemsize for p in module.module.parameters() if p.requires_grad)
+            flowing = sum(t.numel() * t.dtype.itemsize for t in (*module.inputs, *module.outputs) if t.requires_grad)
+            most = max(most, module.kept_so_far + flowing + gradients)
+        return self.parameter_bytes + (self.optimizer_bytes or 0) + max(most, self.activation_bytes, self.gradient_bytes)
 
     def __str__(self):
         rows = [("module", "output shape", "parameters", "kept for backward", "in use at most", "multiply-adds")]
@@ -309,7 +316,7 @@ class Preflight:
         rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
         totals = [
             f"parameters     {self.total_params:,} ({self.trainable_params:,} trainable), {bytes_text(self.parameter_bytes)}",
-            f"peak memory    {bytes_text(self.peak_bytes)}: parameters {bytes_text(self.parameter_bytes)}, gradients {bytes_text(self.gradient_bytes)}, optimizer {bytes_text(self.optimizer_bytes)}, kept for backward {bytes_text(self.activation_bytes)}",
+            f"peak memory    {bytes_text(self.peak_bytes)}: parameters {bytes_text(self.parameter_bytes)}, gradients {bytes_text(self.gradient_bytes)}, optimizer {'unknown' if self.optimizer_bytes is None else bytes_text(self.optimizer_bytes)}, kept for backward {bytes_text(self.activation_bytes)}",
             f"multiply-adds  {count_text(self.multiply_adds)} forward",
         ]
         found = [f"problem: {problem}" for problem in self.problems] or ["no problems found"]
@@ -428,7 +435,7 @@ class _Watch:
 
     def _end(self, module, inputs, keywords, result):
         layer = self.running.pop()
-        layer.outputs = tensors_of(result)
+        layer.outputs, layer.kept_so_far = tensors_of(result), self.saved_bytes
         # What is kept so far, what came in, and what goes out, each storage once.
         there = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in (*layer.inputs, *layer.outputs)}
         layer.peak_bytes = max(layer.peak_bytes, self.saved_bytes + sum(size for storage, size in there.items() if storage not in self.known))
@@ -488,7 +495,7 @@ def _check_optimizer(found, model, optimizer):
 
 
 def _optimizer_bytes(optimizer):
-    """The size of the state after a step: of the state that is there, or of one step on the meta device."""
+    """The size of the state after a step: of the state that is there, or of one step on the meta device; None if that cannot tell."""
     state = optimizer.state
     if not state:
         groups = []
@@ -501,7 +508,7 @@ def _optimizer_bytes(optimizer):
             trial = type(optimizer)([group for group in groups if group["params"]], **_defaults(optimizer))
             trial.step()
         except (TypeError, ValueError, RuntimeError, NotImplementedError):  # one that needs a closure, or arguments of its own
-            return 0
+            return None
         state = trial.state
     return sum(t.numel() * t.dtype.itemsize for values in state.values() for t in tensors_of(values))
 
