@@ -187,7 +187,7 @@ class DataLoader:
         running = self._running
         if running is None or running._finished:
             return {"epoch": self._epoch, "batches": 0, "start": None}
-        return {"epoch": self._epoch, "batches": running._num_yielded, "start": running._start}
+        return {"epoch": self._epoch, "batches": running._num_yielded, "start": running._start, "drawn": running._drawn(), "order_ended": running._order_ended}
 
     def load_state_dict(self, state):
         """The next iteration continues where `state` was taken; its random order and augmentations are the same."""
@@ -248,13 +248,20 @@ class _BaseDataLoaderIter:
 
     def _begin_epoch(self, loader):
         self._finished, self._num_yielded, self._place, skipped = False, 0, 0, 0
+        self._tasks = self._drawn_at_start = 0
+        self._order_ended = False
         resume, loader._resume = loader._resume, None
         if resume is not None and resume["start"] is not None:
             self._start, skipped = resume["start"], resume["batches"]
             with _Start.put_back(loader, self._start):
                 self._draw_order(loader)
-                first = list(itertools.islice(self._sampler_iter, skipped + 1)) if not loader._iterable else []
-            self._num_yielded = skipped
+                # As much of the order as was drawn then, ahead of what was given: a sampler may draw as it goes.
+                first = list(itertools.islice(self._sampler_iter, resume.get("drawn", skipped + 1))) if not loader._iterable else []
+                if resume.get("order_ended"):
+                    next(self._sampler_iter, None)
+                    self._order_ended = True
+            self._num_yielded = self._tasks = skipped
+            self._drawn_at_start = len(first)
             if first:
                 self._place = sum(len(batch) if loader._auto_collation else 1 for batch in first[:skipped])
                 self._sampler_iter = itertools.chain(first[skipped:], self._sampler_iter)
@@ -267,8 +274,17 @@ class _BaseDataLoaderIter:
         self._sampler_iter = iter(loader._index_sampler)
         self._base_seed = drawn_seed(loader.generator)
 
+    def _drawn(self):
+        """How many batches of the order the sampler was asked for so far."""
+        return max(self._tasks, self._drawn_at_start)
+
     def _next_task(self, number):
-        indices = next(self._sampler_iter)
+        try:
+            indices = next(self._sampler_iter)
+        except StopIteration:
+            self._order_ended = True
+            raise
+        self._tasks += 1
         task = Task(number, indices, self._place)
         self._place += len(indices) if self._loader._auto_collation else 1
         return task

@@ -1,5 +1,6 @@
 """Checkpoints: what was saved comes back, and a resumed run has the bits of one that never stopped."""
 
+import gc
 import os
 import random
 
@@ -11,6 +12,13 @@ from cresset.utils.data import DataLoader, Dataset, RandomSampler, TensorDataset
 
 numpy = pytest.importorskip("numpy")
 F = nn.functional
+
+
+@pytest.fixture(autouse=True)
+def no_workers_are_left():
+    """A loader that was left within an epoch keeps its workers, and their files, until it is collected."""
+    yield
+    gc.collect()
 
 
 class Noisy(Dataset):
@@ -46,7 +54,7 @@ def stopper(step):
     return Stop()
 
 
-@pytest.mark.parametrize(("workers", "own_generator"), [(0, False), (2, False), (0, True)])
+@pytest.mark.parametrize(("workers", "own_generator"), [(0, False), (2, False), (0, True), (2, True)])
 def test_stopping_within_an_epoch_changes_no_bit(tmp_path, workers, own_generator):
     def fit(folder, stop, resume=False):
         generator = cresset.Generator().manual_seed(5) if own_generator else None
@@ -175,3 +183,26 @@ def test_the_sampler_of_a_loader_keeps_its_own_generator(tmp_path, workers):
     second = loader()
     train.Checkpoint(tmp_path / "l.pt", loader=second).load()
     assert [batch[0].tolist() for batch in second] == epochs[1]
+
+
+@pytest.mark.parametrize("stop", [0, 1, 3, 7, 9, 10])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_sampler_that_draws_as_it_goes_continues_within_its_epoch(tmp_path, workers, stop):
+    """With replacement indices are drawn 32 at a time, and workers are sent batches before they are needed."""
+
+    def loader():
+        data = TensorDataset(cresset.arange(100))
+        return DataLoader(data, batch_size=10, sampler=RandomSampler(data, replacement=True, generator=cresset.Generator().manual_seed(8)), num_workers=workers)
+
+    whole = loader()
+    expected = [batch[0].tolist() for _ in range(2) for batch in whole]
+    first = loader()
+    iterator = iter(first)
+    found = [next(iterator)[0].tolist() for _ in range(stop)]
+    train.Checkpoint(tmp_path / "l.pt", loader=first).save()
+    del iterator
+    second = loader()
+    train.Checkpoint(tmp_path / "l.pt", loader=second).load()
+    found += [batch[0].tolist() for batch in second]
+    found += [batch[0].tolist() for batch in second]
+    assert found == expected
