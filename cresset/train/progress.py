@@ -99,7 +99,7 @@ class TerminalLine(Progress):
 
     def _put(self, text):
         try:
-            width = os.get_terminal_size(self.stream.fileno()).columns
+            width = os.get_terminal_size(self.stream.fileno()).columns or 100  # 0: it does not know
         except (OSError, ValueError, AttributeError):
             width = 100
         self.stream.write("\r\x1b[K" + text[: width - 1])

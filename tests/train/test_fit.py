@@ -184,6 +184,33 @@ def test_nan_is_refused_with_its_place(tmp_path):
     fit(model, optimizer, batches, allow_nan=True)
 
 
+def test_nan_guard_around_fit_names_the_operation():
+    from cresset.debug import NonFiniteError, nan_guard
+
+    model = nn.Sequential(nn.Linear(1, 1), nn.Sigmoid())
+    optimizer = cresset.optim.SGD(model.parameters(), lr=0.1)
+    with pytest.raises(NonFiniteError, match="log: made the first NaN"), nan_guard():
+        train.fit(model, [(X, Y)], lambda guess, target: (guess - 2).log().mean(), optimizer, progress="none")
+
+
+def test_an_interrupted_run_says_so_and_goes_on(tmp_path):
+    def interrupt(run):
+        if run.epoch == 2:
+            raise KeyboardInterrupt
+
+    model, optimizer = model_and_sgd()
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, optimizer, pairs(), epochs=3, folder=tmp_path, callbacks=interrupt)
+    assert train.read_records(tmp_path / "run.jsonl")[-1]["reason"] == "interrupted"
+    model, optimizer = model_and_sgd()
+    run = fit(model, optimizer, pairs(), epochs=3, folder=tmp_path, resume=True)
+    other, by_itself = model_and_sgd()
+    fit(other, by_itself, pairs(), epochs=3)
+    assert model.weight.item() == other.weight.item() and run.step == 12
+    kinds = [line["kind"] for line in train.read_records(tmp_path / "run.jsonl")]
+    assert kinds.count("epoch") == 3 and kinds.count("end") == 1 and kinds.count("resume") == 1
+
+
 def test_errors():
     model, optimizer = model_and_sgd()
     with pytest.raises(TypeError, match="either loss"):
