@@ -64,7 +64,7 @@ def make_parser():
         description="Write a self-contained HTML page with the curves of a run.",
     )
     command.add_argument("run", metavar="RUN", help="the run's JSONL file, or its folder")
-    command.add_argument("--out", metavar="FILE", help="where the page goes (default: beside the run, with the ending .html)")
+    command.add_argument("--out", metavar="FILE", help="where the page goes (default: report.html beside the record)")
     return parser
 
 
@@ -133,14 +133,10 @@ def report(options):
         if not (error.name or "").startswith("cresset.train"):
             raise
         raise CommandError("report: this cresset has no cresset.train.report") from None
-    if not os.path.exists(options.run):
-        raise CommandError(f"report: there is no run at {options.run!r}")
-    out = options.out or os.path.splitext(options.run.rstrip(os.sep))[0] + ".html"
     try:
-        write_report(options.run, out)
-    except ValueError as error:
+        print(f"wrote {write_report(options.run, options.out)}")
+    except (ValueError, FileNotFoundError) as error:
         raise CommandError(f"report: {error}") from None
-    print(f"wrote {out}")
     return 0
 
 

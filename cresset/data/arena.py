@@ -118,26 +118,33 @@ class Blocks:
         self.arena = arena
         self.taken = dict(taken)  # offset -> size
         self.start = self.end = None  # of the block under construction
-        self.limit, self.last_size = 0, arena.size
+        self.limit, self.last_size, self.largest = 0, None, 0
+        self.wanted = arena.size  # the room that the next block looks for
+        self.is_widest = self.is_crowded = False  # the block is in the widest gap; and even that was too narrow once
 
     def give_back(self, offsets):
         for offset in offsets:
             self.taken.pop(offset, None)
 
     def begin(self):
-        """Start a block: in the first gap that holds as much as the last block took, which keeps the same pages in use, or in the widest."""
+        """Start a block: in the first gap that is wide enough, which keeps the same pages in use, or in the widest."""
         gaps, at = [], HEADER
         for offset in sorted(self.taken):
             gaps.append((offset - at, at))
             at = max(at, offset + self.taken[offset])
         gaps.append((self.arena.size - at, at))
-        width, self.start = next((gap for gap in gaps if gap[0] >= self.last_size), max(gaps))
-        self.end, self.limit = self.start, self.start + width
+        widest = max(gaps)
+        width, self.start = next((gap for gap in gaps if gap[0] >= self.wanted), widest)
+        self.end, self.limit, self.is_widest = self.start, self.start + width, width == widest[0]
 
     def allot(self, size):
         """The offset of `size` more bytes in the block, or None when it is full."""
         size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
         if self.start is None or self.end + size > self.limit:
+            if self.is_widest:
+                self.is_crowded = True
+            else:
+                self.wanted = self.arena.size
             return None
         offset, self.end = self.end, self.end + size
         return offset
@@ -147,8 +154,12 @@ class Blocks:
         start, self.start = self.start, None
         if start is None or self.end == start:
             return None, 0
-        self.taken[start] = self.last_size = self.end - start
-        return start, self.last_size
+        size = self.taken[start] = self.end - start
+        # Batches of one size fit where the last one was; for those that vary, twice the largest so far is kept free.
+        self.largest = max(self.largest, size)
+        self.wanted = size if self.last_size in (None, size) and size == self.largest else 2 * self.largest
+        self.last_size = size
+        return start, size
 
     def empty(self, shape, dtype):
         """A tensor in the block, or None when it is full."""

@@ -191,7 +191,7 @@ def run_process(plan, pipe, arena, taken, seed, inherited, stacks):
             data, whole = messages.pack(message, blocks)
         except Exception as error:  # what the dataset or collate_fn returned cannot be sent
             data, whole = messages.pack((message[0], "error", ExceptionText(error, f"in DataLoader worker process {plan.number}")), None)
-        if not whole and not warned:
+        if not whole and not warned and blocks.is_crowded:
             warned = True
             print(
                 f"cresset: DataLoader worker {plan.number}: shared memory is full ({arena.size >> 20} MB); batches now travel through a pipe, "

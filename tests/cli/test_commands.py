@@ -151,3 +151,15 @@ def test_a_canvas_is_a_png_that_can_be_read_back():
     length = int.from_bytes(data[33:37], "big")
     row = b"\0" + b"\xff\xff\xff" + b"\xff\0\0" + b"\xff\xff\xff"
     assert data[37:41] == b"IDAT" and zlib.decompress(data[41 : 41 + length]) == row * 2
+
+
+def test_report_writes_a_page_about_a_run(tmp_path, capsys):
+    records = cresset.train.records.Records(tmp_path / "run.jsonl")
+    records.write("epoch", epoch=1, step=10, loss=0.5)
+    records.close()
+    assert cli.main(["report", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"wrote {tmp_path / 'report.html'}\n"
+    assert "<svg" in (tmp_path / "report.html").read_text()
+    (tmp_path / "empty.jsonl").write_text("")
+    assert cli.main(["report", str(tmp_path / "empty.jsonl")]) == 1
+    assert "has no lines" in capsys.readouterr().err

@@ -339,3 +339,19 @@ class TestArguments:
         sampler = BatchSampler(RandomSampler(range(7)), 3, True)
         assert [len(batch) for batch in sampler] == [3, 3]
         assert len(sampler) == 2
+
+
+class Growing(Dataset):
+    """Sample i has a length that varies without an order."""
+
+    def __len__(self):
+        return 60
+
+    def __getitem__(self, index):
+        return cresset.full((1 + index * 37 % 60 * 100,), index)
+
+
+def test_batches_of_varying_sizes_do_not_fill_the_shared_memory(capfd):
+    loader = DataLoader(Growing(), batch_size=None, num_workers=1)
+    assert [int(sample[0]) for sample in loader] == list(range(60))
+    assert "shared memory is full" not in capfd.readouterr().err
