@@ -88,7 +88,7 @@ class UntypedStorage:
         return self
 
     def is_shared(self):
-        return _native.storage_info(self._bytes)[3]
+        return self._bytes.is_shared()
 
     def share_memory_(self):
         self._bytes.share_memory_()

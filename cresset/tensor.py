@@ -278,15 +278,17 @@ def element_size(self):
 
 def is_shared(self):
     """Whether the memory can be seen by other processes."""
-    return _native.storage_info(self)[3]
+    from .shared_memory import is_shared
+
+    return is_shared(self)
 
 
 def share_memory_(self):
     """Move the memory where other processes can see it. Tensors on the same storage move along."""
     if not self.is_shared() and self.device.type == "cpu":
-        import mmap
+        from .shared_memory import share
 
-        _native.share_storage(self, mmap.mmap(-1, max(_native.storage_info(self)[2], 1)))
+        share(self)
     return self
 
 
