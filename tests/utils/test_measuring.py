@@ -1,0 +1,62 @@
+"""torch.utils.benchmark, flop_counter and collect_env."""
+
+import pytest
+
+import cresset
+from cresset import nn
+from cresset.utils import benchmark
+from cresset.utils.flop_counter import FlopCounterMode
+
+
+def measurement(times, **spec):
+    return benchmark.Measurement(10, times, benchmark.TaskSpec("f()", "pass", **spec))
+
+
+def test_a_measurement_sums_up():
+    one = measurement([10e-6, 20e-6, 30e-6, 40e-6, 50e-6], label="sum", sub_label="small")
+    assert one.median == pytest.approx(3e-6) and one.mean == pytest.approx(3e-6) and one.iqr == pytest.approx(2e-6)
+    assert "sum: small" in repr(one) and "Median: 3.00 us" in repr(one) and "WARNING" in repr(one)
+    assert not one.meets_confidence() and len(benchmark.Measurement.merge([one, one])[0].times) == 10
+
+
+def test_timer_runs_the_statement():
+    seen = []
+    timer = benchmark.Timer("seen.append(torch.ones(1))", globals={"seen": seen}, num_threads=1)
+    assert timer.timeit(10).median > 0 and len(seen) >= 10
+    assert benchmark.Timer("1 + 1").blocked_autorange(min_run_time=0.01).median < 1e-3
+    assert benchmark.Timer("1 + 1").adaptive_autorange(max_run_time=0.1).times
+    with pytest.raises(ValueError, match="only a `str` stmt"):
+        benchmark.Timer(len)
+
+
+def test_compare_is_a_table():
+    results = [measurement([1e-4], label="add", sub_label="small", description="ours"), measurement([2e-4], label="add", sub_label="small", description="theirs")]
+    compare = benchmark.Compare(results)
+    compare.trim_significant_figures()
+    text = str(compare)
+    assert "small  |  10.0  |    20.0" in text and "Times are in microseconds (us)." in text and "1 threads" in text
+
+
+def test_flops_by_module_and_backward():
+    model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    with FlopCounterMode(display=False) as counter:
+        y = model(cresset.ones(5, 4))
+        assert counter.get_total_flops() == 2 * 5 * (4 * 3 + 3 * 2)
+        y.sum().backward()
+    counts = counter.get_flop_counts()
+    assert sum(counts["Sequential.0"].values()) == 2 * 5 * 4 * 3 and sum(counts["Sequential"].values()) == 2 * 5 * (12 + 6)
+    assert counter.get_total_flops() == 2 * 5 * (12 + 6) + 2 * 5 * (12 + 6 * 2)  # no gradient of the input
+    assert "Sequential.0" in counter.get_table()
+
+
+def test_flops_of_convolutions():
+    with FlopCounterMode(display=False) as counter:
+        nn.Conv2d(3, 8, 3, padding=1)(cresset.ones(2, 3, 4, 4))
+    assert counter.get_total_flops() == 2 * (2 * 8 * 4 * 4) * (3 * 3 * 3)
+
+
+def test_collect_env_runs_commands():
+    from cresset.utils import collect_env
+
+    assert collect_env.run("echo hello") == (0, "hello", "") and collect_env.run("no-such-command")[0] != 0
+    assert "Python" in collect_env.get_pretty_env_info()
