@@ -113,3 +113,9 @@ def test_a_module_by_its_name(tmp_path):
     (tmp_path / "lesson.py").write_text("import sys, torch; print(torch.__name__, sys.argv[1:])")
     assert run("-m", "lesson", "x", cwd=tmp_path).stdout == "cresset ['x']\n"
     assert "No module named" in run("-m", "nothing", cwd=tmp_path).stderr
+
+
+def test_torchvision_is_cressets(program):
+    pytest.importorskip("cresset.vision")
+    done = program("import torchvision; from torchvision import transforms; print(torchvision.__name__, transforms.__name__)")
+    assert done.stdout.split() == ["cresset.vision", "cresset.vision.transforms"], done.stderr
