@@ -55,6 +55,13 @@ def test_flops_of_convolutions():
     assert counter.get_total_flops() == 2 * (2 * 8 * 4 * 4) * (3 * 3 * 3)
 
 
+def test_flops_of_a_grouped_convolution_with_backward():
+    with FlopCounterMode(display=False) as counter:
+        nn.Conv2d(4, 6, 3, stride=2, groups=2)(cresset.ones(2, 4, 9, 9, requires_grad=True)).sum().backward()
+    forward = 2 * (2 * 6 * 4 * 4) * (2 * 3 * 3)
+    assert counter.get_total_flops() == 3 * forward  # each gradient takes as many
+
+
 def test_collect_env_runs_commands():
     from cresset.utils import collect_env
 
