@@ -72,7 +72,7 @@ _SUBPACKAGES = {
     "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
     "quasirandom", "version", "torch_version",
     "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo",
-    "metrics", "train", "debug",
+    "metrics", "train", "debug", "vision",
 }  # fmt: skip
 
 # Functions of modules that load when they are first used.

@@ -1,0 +1,70 @@
+"""Pillow's pictures and tensors, and the way from one to the other. The one place that asks for Pillow."""
+
+import importlib.util
+import sys
+
+import cresset
+from cresset import Tensor
+
+# The dtype of a mode's numbers, where it is not one byte.
+_WIDE_MODES = {"I": cresset.int32, "F": cresset.float32, "I;16": cresset.uint16, "I;16L": cresset.uint16}
+
+
+def pillow(who, module="Image"):
+    """A module of Pillow, or an error that says how to get it."""
+    if importlib.util.find_spec("PIL") is None:
+        raise ImportError(f"{who}: pictures are handled by Pillow, which is not installed. Install it: pip install pillow")
+    return importlib.import_module(f"PIL.{module}")
+
+
+def is_picture(value):
+    """Whether `value` is a picture of Pillow. Where Pillow was never imported, there is none."""
+    module = sys.modules.get("PIL.Image")
+    return module is not None and isinstance(value, module.Image)
+
+
+def is_array(value):
+    """Whether `value` is an array of NumPy."""
+    module = sys.modules.get("numpy")
+    return module is not None and isinstance(value, module.ndarray)
+
+
+def check_image(who, value):
+    """Refuse what is neither a picture nor a tensor with height and width."""
+    if is_picture(value):
+        return
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{who}: expected a PIL image or a tensor, got {type(value).__name__}")
+    if value.ndim < 2:
+        raise TypeError(f"{who}: an image tensor ends in height and width, got shape {tuple(value.shape)}")
+
+
+def size_of(image):
+    """(channels, height, width)."""
+    if is_picture(image):
+        return len(image.getbands()), image.height, image.width
+    return (1 if image.ndim == 2 else image.shape[-3]), image.shape[-2], image.shape[-1]
+
+
+def to_bytes_tensor(picture):
+    """The numbers of a picture as they are, shape (channels, height, width)."""
+    if picture.mode == "I;16B":
+        picture = picture.convert("I")
+    dtype = _WIDE_MODES.get(picture.mode, cresset.uint8)
+    bands = len(picture.getbands())
+    if picture.mode == "1":
+        picture = picture.convert("L")
+    if picture.width == 0 or picture.height == 0:
+        return cresset.empty(bands, picture.height, picture.width, dtype=dtype)
+    numbers = cresset.frombuffer(bytearray(picture.tobytes()), dtype=dtype)
+    return numbers.view(picture.height, picture.width, bands).permute(2, 0, 1).contiguous()
+
+
+def from_bytes_tensor(numbers, mode):
+    """The inverse of `to_bytes_tensor`."""
+    image = pillow("to_pil_image")
+    channels, height, width = numbers.shape
+    flat = numbers.permute(1, 2, 0).contiguous()
+    if flat.numel() == 0:
+        return image.new(mode, (width, height))
+    return image.frombytes(mode, (width, height), bytes(memoryview(flat).cast("B")))
