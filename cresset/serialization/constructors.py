@@ -115,7 +115,8 @@ class Constructors:
     """What the names of one file stand for.
 
     Args:
-        size: of the file; copies that its makers make are counted against it, so that naming one list often costs no more memory than the file has.
+        size: of the file; copies that its makers make are counted against twice that (an array's bytes may be text first), so that naming one list
+            often costs no more memory than a file has.
         safe: the user's own globals, by "module.name".
         trusting: weights_only=False.
     """
@@ -123,7 +124,7 @@ class Constructors:
     def __init__(self, size, safe, trusting):
         if not TABLE:
             _fill_table()
-        self.budget, self.safe, self.trusting = size + 4096, safe, trusting
+        self.budget, self.safe, self.trusting = 2 * size + 4096, safe, trusting
         self.added = {}
 
     # ---- names
