@@ -13,7 +13,9 @@ _WIDE_MODES = {"I": cresset.int32, "F": cresset.float32, "I;16": cresset.uint16,
 def pillow(who, module="Image"):
     """A module of Pillow, or an error that says how to get it."""
     if importlib.util.find_spec("PIL") is None:
-        raise ImportError(f"{who}: pictures are handled by Pillow, which is not installed. Install it: pip install pillow")
+        raise ImportError(
+            f"{who}: pictures are handled by Pillow, which is not installed. Install it: pip install pillow"
+        )
     return importlib.import_module(f"PIL.{module}")
 
 

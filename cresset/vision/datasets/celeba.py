@@ -9,7 +9,12 @@ from .vision import VisionDataset
 
 PUBLISHED = "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
 SPLITS = {"train": 0, "valid": 1, "test": 2, "all": None}
-FILES = {"attr": "list_attr_celeba.txt", "identity": "identity_CelebA.txt", "bbox": "list_bbox_celeba.txt", "landmarks": "list_landmarks_align_celeba.txt"}
+FILES = {
+    "attr": "list_attr_celeba.txt",
+    "identity": "identity_CelebA.txt",
+    "bbox": "list_bbox_celeba.txt",
+    "landmarks": "list_landmarks_align_celeba.txt",
+}
 
 
 def read_table(path, header):
@@ -46,18 +51,24 @@ class CelebA(VisionDataset):
         folder = os.path.join(self.root, self.base_folder)
         for name in ("list_eval_partition.txt", *FILES.values(), "img_align_celeba"):
             if not os.path.exists(os.path.join(folder, name)):
-                raise RuntimeError(f"CelebA: Dataset not found: {os.path.join(folder, name)} is not there. It is given out at {PUBLISHED}; put it there, unpacked")
+                raise RuntimeError(
+                    f"CelebA: Dataset not found: {os.path.join(folder, name)} is not there. It is given out at {PUBLISHED}; put it there, unpacked"
+                )
         _, names, parts = read_table(os.path.join(folder, "list_eval_partition.txt"), header=False)
         chosen = [position for position, part in enumerate(parts[:, 0].tolist()) if SPLITS[split] in (None, part)]
         self.filename = [names[position] for position in chosen]
         rows = cresset.tensor(chosen, dtype=cresset.int64)
-        tables = {kind: read_table(os.path.join(folder, file), header=kind != "identity") for kind, file in FILES.items()}
+        tables = {
+            kind: read_table(os.path.join(folder, file), header=kind != "identity") for kind, file in FILES.items()
+        }
         for kind, (_, those, _numbers) in tables.items():
             if those != names:
                 raise RuntimeError(f"CelebA: {FILES[kind]} does not list the same pictures as list_eval_partition.txt")
         self.attr_names = tables["attr"][0]
         self.attr = (tables["attr"][2][rows] + 1) // 2  # -1 and 1 in the file
-        self.identity, self.bbox, self.landmarks_align = (tables[kind][2][rows] for kind in ("identity", "bbox", "landmarks"))
+        self.identity, self.bbox, self.landmarks_align = (
+            tables[kind][2][rows] for kind in ("identity", "bbox", "landmarks")
+        )
 
     def _target(self, kind, index):
         if kind == "identity":
@@ -66,7 +77,9 @@ class CelebA(VisionDataset):
 
     def __getitem__(self, index):
         path = os.path.join(self.root, self.base_folder, "img_align_celeba", self.filename[index])
-        picture = pillow("CelebA").open(path)
+        with open(path, "rb") as file:
+            picture = pillow("CelebA").open(file)
+            picture.load()
         targets = tuple(self._target(kind, index) for kind in self.target_type)
         if not targets:
             return (picture if self.transform is None else self.transform(picture)), None

@@ -44,7 +44,9 @@ def fetch(who, urls, folder, filename, md5=None):
             if os.path.exists(part):
                 os.remove(part)
     sum_text = f" (md5 {md5})" if md5 else ""
-    raise RuntimeError(f"{who}: {filename} could not be fetched ({'; '.join(reasons)}). It is published at {' and '.join(urls)}; put it{sum_text} at {path}")
+    raise RuntimeError(
+        f"{who}: {filename} could not be fetched ({'; '.join(reasons)}). It is published at {' and '.join(urls)}; put it{sum_text} at {path}"
+    )
 
 
 def unpack(path, folder):

@@ -14,7 +14,15 @@ class FakeData(VisionDataset):
     ((8, 8), True)
     """
 
-    def __init__(self, size=1000, image_size=(3, 224, 224), num_classes=10, transform=None, target_transform=None, random_offset=0):
+    def __init__(
+        self,
+        size=1000,
+        image_size=(3, 224, 224),
+        num_classes=10,
+        transform=None,
+        target_transform=None,
+        random_offset=0,
+    ):
         super().__init__(None, transform=transform, target_transform=target_transform)
         self.size, self.num_classes, self.image_size, self.random_offset = size, num_classes, image_size, random_offset
 

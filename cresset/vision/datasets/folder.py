@@ -53,7 +53,11 @@ def make_dataset(directory, class_to_idx=None, extensions=None, is_valid_file=No
             empty.append(name)
         found += here
     if empty and not allow_empty:
-        allowed = f" Supported extensions are: {', '.join([extensions] if isinstance(extensions, str) else extensions)}" if extensions else ""
+        allowed = (
+            f" Supported extensions are: {', '.join([extensions] if isinstance(extensions, str) else extensions)}"
+            if extensions
+            else ""
+        )
         raise FileNotFoundError(f"make_dataset: Found no valid file for the classes {', '.join(empty)}.{allowed}")
     return found
 
@@ -67,7 +71,16 @@ class DatasetFolder(VisionDataset):
         allow_empty: let a class have no file.
     """
 
-    def __init__(self, root, loader, extensions=None, transform=None, target_transform=None, is_valid_file=None, allow_empty=False):
+    def __init__(
+        self,
+        root,
+        loader,
+        extensions=None,
+        transform=None,
+        target_transform=None,
+        is_valid_file=None,
+        allow_empty=False,
+    ):
         super().__init__(root, transform=transform, target_transform=target_transform)
         self.classes, self.class_to_idx = self.find_classes(self.root)
         self.samples = self.make_dataset(self.root, self.class_to_idx, extensions, is_valid_file, allow_empty)
@@ -90,7 +103,9 @@ class DatasetFolder(VisionDataset):
 class ImageFolder(DatasetFolder):
     """Pictures in subfolders that are the classes: root/cat/123.png."""
 
-    def __init__(self, root, transform=None, target_transform=None, loader=default_loader, is_valid_file=None, allow_empty=False):
+    def __init__(
+        self, root, transform=None, target_transform=None, loader=default_loader, is_valid_file=None, allow_empty=False
+    ):
         extensions = IMG_EXTENSIONS if is_valid_file is None else None
         super().__init__(root, loader, extensions, transform, target_transform, is_valid_file, allow_empty)
         self.imgs = self.samples

@@ -8,7 +8,11 @@ from .folder import ImageFolder
 
 META_FILE = "meta.bin"
 PUBLISHED = "https://image-net.org/download-images"
-ARCHIVES = {"train": "ILSVRC2012_img_train.tar", "val": "ILSVRC2012_img_val.tar", "devkit": "ILSVRC2012_devkit_t12.tar.gz"}
+ARCHIVES = {
+    "train": "ILSVRC2012_img_train.tar",
+    "val": "ILSVRC2012_img_val.tar",
+    "devkit": "ILSVRC2012_devkit_t12.tar.gz",
+}
 
 
 class ImageNet(ImageFolder):
@@ -23,7 +27,10 @@ class ImageNet(ImageFolder):
             raise ValueError(f"ImageNet: split must be 'train' or 'val', got {split!r}")
         self.split, folder = split, os.path.expanduser(root)
         self.imagenet_root = folder
-        for path, archive in ((os.path.join(folder, META_FILE), ARCHIVES["devkit"]), (os.path.join(folder, split), ARCHIVES[split])):
+        for path, archive in (
+            (os.path.join(folder, META_FILE), ARCHIVES["devkit"]),
+            (os.path.join(folder, split), ARCHIVES[split]),
+        ):
             if not os.path.exists(path):
                 raise RuntimeError(
                     f"ImageNet: {path} is not there. It is made of {archive}, which is given out to registered users at {PUBLISHED}; cresset does not unpack it"

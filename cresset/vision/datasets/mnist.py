@@ -10,7 +10,14 @@ from ..pictures import from_bytes_tensor
 from .download import fetch, is_whole
 from .vision import VisionDataset
 
-_DTYPES = {8: cresset.uint8, 9: cresset.int8, 11: cresset.int16, 12: cresset.int32, 13: cresset.float32, 14: cresset.float64}
+_DTYPES = {
+    8: cresset.uint8,
+    9: cresset.int8,
+    11: cresset.int16,
+    12: cresset.int32,
+    13: cresset.float32,
+    14: cresset.float64,
+}
 
 
 def read_idx(path):
@@ -28,7 +35,9 @@ def read_idx(path):
     for size in shape:
         count *= size
     if len(data) - start != count * dtype.itemsize:
-        raise ValueError(f"read_idx: {path} should have {count * dtype.itemsize} bytes for shape {shape}, it has {len(data) - start}")
+        raise ValueError(
+            f"read_idx: {path} should have {count * dtype.itemsize} bytes for shape {shape}, it has {len(data) - start}"
+        )
     if count == 0:
         return cresset.empty(shape, dtype=dtype)
     numbers = cresset.frombuffer(bytearray(data[start:]), dtype=cresset.uint8)
@@ -63,7 +72,9 @@ class MNIST(VisionDataset):
         images, labels = self.resources[:2] if train else self.resources[2:]
         self.data, self.targets = read_idx(self._find(images)), read_idx(self._find(labels)).to(cresset.int64)
         if self.data.ndim != 3 or self.targets.ndim != 1 or len(self.data) != len(self.targets):
-            raise ValueError(f"{type(self).__name__}: the files do not belong together; images {tuple(self.data.shape)}, labels {tuple(self.targets.shape)}")
+            raise ValueError(
+                f"{type(self).__name__}: the files do not belong together; images {tuple(self.data.shape)}, labels {tuple(self.targets.shape)}"
+            )
 
     @property
     def raw_folder(self):
@@ -83,7 +94,9 @@ class MNIST(VisionDataset):
         if is_whole(packed, md5):
             return packed
         state = f"{packed} has another md5 than {md5}, it is damaged" if os.path.isfile(packed) else "Dataset not found"
-        raise RuntimeError(f"{type(self).__name__}: {state}. Use download=True, or put {name} from {self.mirrors[0]} into {self.raw_folder}")
+        raise RuntimeError(
+            f"{type(self).__name__}: {state}. Use download=True, or put {name} from {self.mirrors[0]} into {self.raw_folder}"
+        )
 
     def download(self):
         """Fetch the files that are not there."""

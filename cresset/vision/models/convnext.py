@@ -49,10 +49,14 @@ class CNBlock(nn.Module):
 class ConvNeXt(nn.Module):
     """Stages of blocks: `widths` channels and `depths` blocks each."""
 
-    def __init__(self, widths, depths, stochastic_depth_prob=0.0, layer_scale=1e-6, num_classes=1000, block=None, norm_layer=None):
+    def __init__(
+        self, widths, depths, stochastic_depth_prob=0.0, layer_scale=1e-6, num_classes=1000, block=None, norm_layer=None
+    ):
         super().__init__()
         block, norm_layer = block or CNBlock, norm_layer or partial(LayerNorm2d, eps=1e-6)
-        parts = [Conv2dNormActivation(3, widths[0], 4, 4, padding=0, norm_layer=norm_layer, activation_layer=None, bias=True)]
+        parts = [
+            Conv2dNormActivation(3, widths[0], 4, 4, padding=0, norm_layer=norm_layer, activation_layer=None, bias=True)
+        ]
         done, total = 0, sum(depths)
         for i, (width, depth) in enumerate(zip(widths, depths, strict=True)):
             blocks = []

@@ -38,7 +38,10 @@ class _DenseBlock(nn.ModuleDict):
     def __init__(self, num_layers, num_input_features, bn_size, growth_rate, drop_rate, memory_efficient=False):
         super().__init__()
         for i in range(num_layers):
-            self.add_module(f"denselayer{i + 1}", _DenseLayer(num_input_features + i * growth_rate, growth_rate, bn_size, drop_rate, memory_efficient))
+            self.add_module(
+                f"denselayer{i + 1}",
+                _DenseLayer(num_input_features + i * growth_rate, growth_rate, bn_size, drop_rate, memory_efficient),
+            )
 
     def forward(self, init_features):
         features = [init_features]
@@ -67,7 +70,14 @@ class DenseNet(nn.Module):
     """
 
     def __init__(
-        self, growth_rate=32, block_config=(6, 12, 24, 16), num_init_features=64, bn_size=4, drop_rate=0, num_classes=1000, memory_efficient=False
+        self,
+        growth_rate=32,
+        block_config=(6, 12, 24, 16),
+        num_init_features=64,
+        bn_size=4,
+        drop_rate=0,
+        num_classes=1000,
+        memory_efficient=False,
     ):
         super().__init__()
         self.features = nn.Sequential(
@@ -80,7 +90,9 @@ class DenseNet(nn.Module):
         )
         width = num_init_features
         for i, count in enumerate(block_config):
-            self.features.add_module(f"denseblock{i + 1}", _DenseBlock(count, width, bn_size, growth_rate, drop_rate, memory_efficient))
+            self.features.add_module(
+                f"denseblock{i + 1}", _DenseBlock(count, width, bn_size, growth_rate, drop_rate, memory_efficient)
+            )
             width += count * growth_rate
             if i != len(block_config) - 1:
                 self.features.add_module(f"transition{i + 1}", _Transition(width, width // 2))
@@ -112,7 +124,9 @@ def _builder(name, growth_rate, block_config, num_init_features):
         if weights is None:
             return build(name, make, None, **kwargs)
         model = make(**kwargs)
-        model.load_state_dict({_OLD.sub(r"\1\2", key): value for key, value in weights.get_state_dict(progress).items()})
+        model.load_state_dict(
+            {_OLD.sub(r"\1\2", key): value for key, value in weights.get_state_dict(progress).items()}
+        )
         return model
 
     builder.__name__ = builder.__qualname__ = name

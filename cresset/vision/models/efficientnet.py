@@ -24,7 +24,11 @@ class MBConv(nn.Module):
         parts, wide = [], make_divisible(in_channels * expansion)
         if wide != in_channels:
             parts.append(Conv2dNormActivation(in_channels, wide, 1, norm_layer=norm_layer, activation_layer=nn.SiLU))
-        parts.append(Conv2dNormActivation(wide, wide, kernel, stride, groups=wide, norm_layer=norm_layer, activation_layer=nn.SiLU))
+        parts.append(
+            Conv2dNormActivation(
+                wide, wide, kernel, stride, groups=wide, norm_layer=norm_layer, activation_layer=nn.SiLU
+            )
+        )
         parts.append(SqueezeExcitation(wide, max(1, in_channels // 4), activation=partial(nn.SiLU, inplace=True)))
         parts.append(Conv2dNormActivation(wide, out_channels, 1, norm_layer=norm_layer, activation_layer=None))
         self.block = nn.Sequential(*parts)
@@ -39,7 +43,9 @@ class MBConv(nn.Module):
 class EfficientNet(nn.Module):
     """STAGES, `width_mult` times as wide and `depth_mult` times as deep."""
 
-    def __init__(self, width_mult, depth_mult, dropout, stochastic_depth_prob=0.2, num_classes=1000, norm_layer=nn.BatchNorm2d):
+    def __init__(
+        self, width_mult, depth_mult, dropout, stochastic_depth_prob=0.2, num_classes=1000, norm_layer=nn.BatchNorm2d
+    ):
         super().__init__()
         wide = lambda channels: make_divisible(channels * width_mult)
         parts = [Conv2dNormActivation(3, wide(32), 3, 2, norm_layer=norm_layer, activation_layer=nn.SiLU)]
@@ -49,7 +55,11 @@ class EfficientNet(nn.Module):
             blocks, width = [], wide(in_channels)
             for position in range(count):
                 drop = stochastic_depth_prob * done / total
-                blocks.append(MBConv(expansion, kernel, stride if position == 0 else 1, width, wide(out_channels), drop, norm_layer))
+                blocks.append(
+                    MBConv(
+                        expansion, kernel, stride if position == 0 else 1, width, wide(out_channels), drop, norm_layer
+                    )
+                )
                 width, done = wide(out_channels), done + 1
             parts.append(nn.Sequential(*blocks))
         parts.append(Conv2dNormActivation(width, 4 * width, 1, norm_layer=norm_layer, activation_layer=nn.SiLU))
@@ -76,7 +86,9 @@ class EfficientNet(nn.Module):
 def _builder(name, width_mult, depth_mult, dropout, **fixed):
     def builder(*, weights=None, progress=True, **kwargs):
         kwargs = {"dropout": dropout, **fixed, **kwargs}
-        return build(name, lambda **options: EfficientNet(width_mult, depth_mult, **options), weights, progress, **kwargs)
+        return build(
+            name, lambda **options: EfficientNet(width_mult, depth_mult, **options), weights, progress, **kwargs
+        )
 
     builder.__name__ = builder.__qualname__ = name
     builder.__doc__ = f"EfficientNet, {width_mult} times as wide and {depth_mult} times as deep. `weights`: None, or those that get_model_weights({name!r}) lists."

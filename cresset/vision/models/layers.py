@@ -13,7 +13,11 @@ class Conv2dNormActivation(nn.Sequential):
         if padding is None:
             padding = (kernel_size - 1) // 2 * dilation
         bias = norm_layer is None if bias is None else bias
-        parts = [nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, dilation=dilation, groups=groups, bias=bias)]
+        parts = [
+            nn.Conv2d(
+                in_channels, out_channels, kernel_size, stride, padding, dilation=dilation, groups=groups, bias=bias
+            )
+        ]
         if norm_layer is not None:
             parts.append(norm_layer(out_channels))
         if activation_layer is not None:
@@ -40,7 +44,16 @@ class SqueezeExcitation(nn.Module):
 class MLP(nn.Sequential):
     """Linear layers with activations and dropout between them."""
 
-    def __init__(self, in_channels, hidden_channels, norm_layer=None, activation_layer=nn.ReLU, inplace=None, bias=True, dropout=0.0):
+    def __init__(
+        self,
+        in_channels,
+        hidden_channels,
+        norm_layer=None,
+        activation_layer=nn.ReLU,
+        inplace=None,
+        bias=True,
+        dropout=0.0,
+    ):
         inside = {} if inplace is None else {"inplace": inplace}
         parts, width = [], in_channels
         for hidden in hidden_channels[:-1]:

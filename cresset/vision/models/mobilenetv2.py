@@ -23,7 +23,11 @@ class InvertedResidual(nn.Module):
         parts = []
         if expand_ratio != 1:
             parts.append(Conv2dNormActivation(inp, wide, 1, norm_layer=norm_layer, activation_layer=nn.ReLU6))
-        parts.append(Conv2dNormActivation(wide, wide, stride=stride, groups=wide, norm_layer=norm_layer, activation_layer=nn.ReLU6))
+        parts.append(
+            Conv2dNormActivation(
+                wide, wide, stride=stride, groups=wide, norm_layer=norm_layer, activation_layer=nn.ReLU6
+            )
+        )
         parts += [nn.Conv2d(wide, oup, 1, bias=False), norm_layer(oup)]
         self.conv = nn.Sequential(*parts)
 
@@ -35,7 +39,14 @@ class MobileNetV2(nn.Module):
     """The rows of `inverted_residual_setting`, `width_mult` times as wide."""
 
     def __init__(
-        self, num_classes=1000, width_mult=1.0, inverted_residual_setting=None, round_nearest=8, block=None, norm_layer=None, dropout=0.2
+        self,
+        num_classes=1000,
+        width_mult=1.0,
+        inverted_residual_setting=None,
+        round_nearest=8,
+        block=None,
+        norm_layer=None,
+        dropout=0.2,
     ):
         super().__init__()
         block, norm_layer = block or InvertedResidual, norm_layer or nn.BatchNorm2d
@@ -45,9 +56,13 @@ class MobileNetV2(nn.Module):
         for expansion, channels, count, stride in inverted_residual_setting or SETTING:
             made = make_divisible(channels * width_mult, round_nearest)
             for position in range(count):
-                parts.append(block(width, made, stride if position == 0 else 1, expand_ratio=expansion, norm_layer=norm_layer))
+                parts.append(
+                    block(width, made, stride if position == 0 else 1, expand_ratio=expansion, norm_layer=norm_layer)
+                )
                 width = made
-        parts.append(Conv2dNormActivation(width, self.last_channel, 1, norm_layer=norm_layer, activation_layer=nn.ReLU6))
+        parts.append(
+            Conv2dNormActivation(width, self.last_channel, 1, norm_layer=norm_layer, activation_layer=nn.ReLU6)
+        )
         self.features = nn.Sequential(*parts)
         self.classifier = nn.Sequential(nn.Dropout(dropout), nn.Linear(self.last_channel, num_classes))
         initialize(self)

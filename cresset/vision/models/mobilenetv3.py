@@ -34,7 +34,11 @@ class InvertedResidual(nn.Module):
         parts = []
         if wide != inp:
             parts.append(Conv2dNormActivation(inp, wide, 1, norm_layer=norm_layer, activation_layer=activation))
-        parts.append(Conv2dNormActivation(wide, wide, kernel, stride, groups=wide, norm_layer=norm_layer, activation_layer=activation))
+        parts.append(
+            Conv2dNormActivation(
+                wide, wide, kernel, stride, groups=wide, norm_layer=norm_layer, activation_layer=activation
+            )
+        )
         if squeeze:
             parts.append(SqueezeExcitation(wide, make_divisible(wide // 4), scale_activation=nn.Hardsigmoid))
         parts.append(Conv2dNormActivation(wide, out, 1, norm_layer=norm_layer, activation_layer=None))
@@ -61,7 +65,10 @@ class MobileNetV3(nn.Module):
         self.avgpool = nn.AdaptiveAvgPool2d(1)
         last = make_divisible(last_channel * width_mult)
         self.classifier = nn.Sequential(
-            nn.Linear(6 * width, last), nn.Hardswish(inplace=True), nn.Dropout(dropout, inplace=True), nn.Linear(last, num_classes)
+            nn.Linear(6 * width, last),
+            nn.Hardswish(inplace=True),
+            nn.Dropout(dropout, inplace=True),
+            nn.Linear(last, num_classes),
         )
         initialize(self)
 
@@ -72,10 +79,14 @@ class MobileNetV3(nn.Module):
 @register_model()
 def mobilenet_v3_large(*, weights=None, progress=True, **kwargs):
     """The large MobileNetV3. `weights`: None, or those that get_model_weights("mobilenet_v3_large") lists."""
-    return build("mobilenet_v3_large", lambda **options: MobileNetV3(LARGE, 1280, **options), weights, progress, **kwargs)
+    return build(
+        "mobilenet_v3_large", lambda **options: MobileNetV3(LARGE, 1280, **options), weights, progress, **kwargs
+    )
 
 
 @register_model()
 def mobilenet_v3_small(*, weights=None, progress=True, **kwargs):
     """The small MobileNetV3. `weights`: None, or those that get_model_weights("mobilenet_v3_small") lists."""
-    return build("mobilenet_v3_small", lambda **options: MobileNetV3(SMALL, 1024, **options), weights, progress, **kwargs)
+    return build(
+        "mobilenet_v3_small", lambda **options: MobileNetV3(SMALL, 1024, **options), weights, progress, **kwargs
+    )

@@ -18,13 +18,24 @@ _MEAN, _STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 class ImageClassification(cresset.nn.Module):
     """What a picture goes through before a model with published weights sees it: resize, crop, scale, normalize."""
 
-    def __init__(self, *, crop_size, resize_size=256, mean=tuple(_MEAN), std=tuple(_STD), interpolation=InterpolationMode.BILINEAR, antialias=True):
+    def __init__(
+        self,
+        *,
+        crop_size,
+        resize_size=256,
+        mean=tuple(_MEAN),
+        std=tuple(_STD),
+        interpolation=InterpolationMode.BILINEAR,
+        antialias=True,
+    ):
         super().__init__()
         self.crop_size, self.resize_size = [crop_size], [resize_size]
         self.mean, self.std, self.interpolation, self.antialias = list(mean), list(std), interpolation, antialias
 
     def forward(self, img):
-        img = F.center_crop(F.resize(img, self.resize_size, self.interpolation, antialias=self.antialias), self.crop_size)
+        img = F.center_crop(
+            F.resize(img, self.resize_size, self.interpolation, antialias=self.antialias), self.crop_size
+        )
         img = img if isinstance(img, cresset.Tensor) else F.pil_to_tensor(img)
         return F.normalize(F.convert_image_dtype(img, cresset.float), self.mean, self.std)
 
@@ -51,7 +62,9 @@ class WeightsEnum(Enum):
     def transforms(self):
         """What a picture goes through before the model."""
         _, crop_size, resize_size, interpolation = self.value
-        return ImageClassification(crop_size=crop_size, resize_size=resize_size, interpolation=InterpolationMode(interpolation))
+        return ImageClassification(
+            crop_size=crop_size, resize_size=resize_size, interpolation=InterpolationMode(interpolation)
+        )
 
     def get_state_dict(self, progress=True, check_hash=True):
         """The weights, from the folder of checkpoints, or fetched into it."""
@@ -80,7 +93,9 @@ def checkpoint(url, check_hash=True):
             while piece := file.read(1 << 20):
                 digest.update(piece)
         if not digest.hexdigest().startswith(wanted):
-            raise RuntimeError(f"weights: the SHA-256 of {path} starts with {digest.hexdigest()[: len(wanted)]}, the name says {wanted}; the file is damaged, remove it")
+            raise RuntimeError(
+                f"weights: the SHA-256 of {path} starts with {digest.hexdigest()[: len(wanted)]}, the name says {wanted}; the file is damaged, remove it"
+            )
     return path
 
 
@@ -113,7 +128,9 @@ def build(name, make, weights, progress=True, **kwargs):
     if weights is None:
         return make(**kwargs)
     if kwargs.setdefault("num_classes", 1000) != 1000:
-        raise ValueError(f"{name}: The parameter 'num_classes' expected value 1000 for {weights} but got {kwargs['num_classes']} instead; swap the head after loading")
+        raise ValueError(
+            f"{name}: The parameter 'num_classes' expected value 1000 for {weights} but got {kwargs['num_classes']} instead; swap the head after loading"
+        )
     state = weights.get_state_dict(progress)
     with cresset.device("meta"):
         model = make(**kwargs)
@@ -127,7 +144,9 @@ def get_model_builder(name):
         import difflib
 
         near = difflib.get_close_matches(name.lower(), BUILDERS, 1)
-        raise ValueError(f"Unknown model {name}" + (f"; did you mean {near[0]}?" if near else "; list_models() names them"))
+        raise ValueError(
+            f"Unknown model {name}" + (f"; did you mean {near[0]}?" if near else "; list_models() names them")
+        )
     return BUILDERS[name.lower()]
 
 
@@ -173,7 +192,9 @@ def list_models(module=None, include=None, exclude=None):
     ['squeezenet1_0', 'squeezenet1_1']
     """
     as_list = lambda patterns: [patterns] if isinstance(patterns, str) else list(patterns or [])
-    names = [name for name, builder in BUILDERS.items() if module is None or builder.__module__.startswith(module.__name__)]
+    names = [
+        name for name, builder in BUILDERS.items() if module is None or builder.__module__.startswith(module.__name__)
+    ]
     if include:
         names = [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in as_list(include))]
     return sorted(name for name in names if not any(fnmatch.fnmatch(name, pattern) for pattern in as_list(exclude)))

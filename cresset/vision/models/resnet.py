@@ -20,7 +20,9 @@ class BasicBlock(nn.Module):
 
     expansion = 1
 
-    def __init__(self, inplanes, planes, stride=1, downsample=None, groups=1, base_width=64, dilation=1, norm_layer=None):
+    def __init__(
+        self, inplanes, planes, stride=1, downsample=None, groups=1, base_width=64, dilation=1, norm_layer=None
+    ):
         super().__init__()
         norm_layer = norm_layer or nn.BatchNorm2d
         if groups != 1 or base_width != 64:
@@ -48,7 +50,9 @@ class Bottleneck(nn.Module):
 
     expansion = 4
 
-    def __init__(self, inplanes, planes, stride=1, downsample=None, groups=1, base_width=64, dilation=1, norm_layer=None):
+    def __init__(
+        self, inplanes, planes, stride=1, downsample=None, groups=1, base_width=64, dilation=1, norm_layer=None
+    ):
         super().__init__()
         norm_layer = norm_layer or nn.BatchNorm2d
         width = int(planes * (base_width / 64.0)) * groups
@@ -82,7 +86,15 @@ class ResNet(nn.Module):
     """
 
     def __init__(
-        self, block, layers, num_classes=1000, zero_init_residual=False, groups=1, width_per_group=64, replace_stride_with_dilation=None, norm_layer=None
+        self,
+        block,
+        layers,
+        num_classes=1000,
+        zero_init_residual=False,
+        groups=1,
+        width_per_group=64,
+        replace_stride_with_dilation=None,
+        norm_layer=None,
     ):
         super().__init__()
         self._norm_layer = norm_layer or nn.BatchNorm2d
@@ -108,7 +120,13 @@ class ResNet(nn.Module):
                 nn.init.constant_(module.bias, 0)
         if zero_init_residual:
             for module in self.modules():
-                last = module.bn3 if isinstance(module, Bottleneck) else module.bn2 if isinstance(module, BasicBlock) else None
+                last = (
+                    module.bn3
+                    if isinstance(module, Bottleneck)
+                    else module.bn2
+                    if isinstance(module, BasicBlock)
+                    else None
+                )
                 if last is not None and last.weight is not None:
                     nn.init.constant_(last.weight, 0)
 
@@ -119,12 +137,32 @@ class ResNet(nn.Module):
             stride = 1
         downsample = None
         if stride != 1 or self.inplanes != planes * block.expansion:
-            downsample = nn.Sequential(conv1x1(self.inplanes, planes * block.expansion, stride), self._norm_layer(planes * block.expansion))
-        made = [block(self.inplanes, planes, stride, downsample, self.groups, self.base_width, dilation_before, self._norm_layer)]
+            downsample = nn.Sequential(
+                conv1x1(self.inplanes, planes * block.expansion, stride), self._norm_layer(planes * block.expansion)
+            )
+        made = [
+            block(
+                self.inplanes,
+                planes,
+                stride,
+                downsample,
+                self.groups,
+                self.base_width,
+                dilation_before,
+                self._norm_layer,
+            )
+        ]
         self.inplanes = planes * block.expansion
         for _ in range(1, blocks):
             made.append(
-                block(self.inplanes, planes, groups=self.groups, base_width=self.base_width, dilation=self.dilation, norm_layer=self._norm_layer)
+                block(
+                    self.inplanes,
+                    planes,
+                    groups=self.groups,
+                    base_width=self.base_width,
+                    dilation=self.dilation,
+                    norm_layer=self._norm_layer,
+                )
             )
         return nn.Sequential(*made)
 
@@ -139,7 +177,9 @@ def _builder(name, block, layers, text, **fixed):
         return build(name, lambda **options: ResNet(block, layers, **fixed, **options), weights, progress, **kwargs)
 
     builder.__name__ = builder.__qualname__ = name
-    builder.__doc__ = f"{text}. `weights`: None, or those that get_model_weights({name!r}) lists; the rest goes to ResNet."
+    builder.__doc__ = (
+        f"{text}. `weights`: None, or those that get_model_weights({name!r}) lists; the rest goes to ResNet."
+    )
     return register_model()(builder)
 
 
@@ -148,8 +188,18 @@ resnet34 = _builder("resnet34", BasicBlock, [3, 4, 6, 3], "ResNet with 34 layers
 resnet50 = _builder("resnet50", Bottleneck, [3, 4, 6, 3], "ResNet with 50 layers")
 resnet101 = _builder("resnet101", Bottleneck, [3, 4, 23, 3], "ResNet with 101 layers")
 resnet152 = _builder("resnet152", Bottleneck, [3, 8, 36, 3], "ResNet with 152 layers")
-resnext50_32x4d = _builder("resnext50_32x4d", Bottleneck, [3, 4, 6, 3], "ResNeXt: 50 layers, 32 groups of 4", groups=32, width_per_group=4)
-resnext101_32x8d = _builder("resnext101_32x8d", Bottleneck, [3, 4, 23, 3], "ResNeXt: 101 layers, 32 groups of 8", groups=32, width_per_group=8)
-resnext101_64x4d = _builder("resnext101_64x4d", Bottleneck, [3, 4, 23, 3], "ResNeXt: 101 layers, 64 groups of 4", groups=64, width_per_group=4)
-wide_resnet50_2 = _builder("wide_resnet50_2", Bottleneck, [3, 4, 6, 3], "ResNet with 50 layers, twice as wide inside", width_per_group=128)
-wide_resnet101_2 = _builder("wide_resnet101_2", Bottleneck, [3, 4, 23, 3], "ResNet with 101 layers, twice as wide inside", width_per_group=128)
+resnext50_32x4d = _builder(
+    "resnext50_32x4d", Bottleneck, [3, 4, 6, 3], "ResNeXt: 50 layers, 32 groups of 4", groups=32, width_per_group=4
+)
+resnext101_32x8d = _builder(
+    "resnext101_32x8d", Bottleneck, [3, 4, 23, 3], "ResNeXt: 101 layers, 32 groups of 8", groups=32, width_per_group=8
+)
+resnext101_64x4d = _builder(
+    "resnext101_64x4d", Bottleneck, [3, 4, 23, 3], "ResNeXt: 101 layers, 64 groups of 4", groups=64, width_per_group=4
+)
+wide_resnet50_2 = _builder(
+    "wide_resnet50_2", Bottleneck, [3, 4, 6, 3], "ResNet with 50 layers, twice as wide inside", width_per_group=128
+)
+wide_resnet101_2 = _builder(
+    "wide_resnet101_2", Bottleneck, [3, 4, 23, 3], "ResNet with 101 layers, twice as wide inside", width_per_group=128
+)

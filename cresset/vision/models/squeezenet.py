@@ -21,7 +21,9 @@ class Fire(nn.Module):
 
     def forward(self, x):
         x = self.squeeze_activation(self.squeeze(x))
-        return cresset.cat([self.expand1x1_activation(self.expand1x1(x)), self.expand3x3_activation(self.expand3x3(x))], 1)
+        return cresset.cat(
+            [self.expand1x1_activation(self.expand1x1(x)), self.expand3x3_activation(self.expand3x3(x))], 1
+        )
 
 
 def _pool():
@@ -35,11 +37,39 @@ class SqueezeNet(nn.Module):
         super().__init__()
         self.num_classes = num_classes
         if version == "1_0":
-            parts = [nn.Conv2d(3, 96, 7, 2), nn.ReLU(inplace=True), _pool(), Fire(96, 16, 64, 64), Fire(128, 16, 64, 64), Fire(128, 32, 128, 128), _pool()]
-            parts += [Fire(256, 32, 128, 128), Fire(256, 48, 192, 192), Fire(384, 48, 192, 192), Fire(384, 64, 256, 256), _pool(), Fire(512, 64, 256, 256)]
+            parts = [
+                nn.Conv2d(3, 96, 7, 2),
+                nn.ReLU(inplace=True),
+                _pool(),
+                Fire(96, 16, 64, 64),
+                Fire(128, 16, 64, 64),
+                Fire(128, 32, 128, 128),
+                _pool(),
+            ]
+            parts += [
+                Fire(256, 32, 128, 128),
+                Fire(256, 48, 192, 192),
+                Fire(384, 48, 192, 192),
+                Fire(384, 64, 256, 256),
+                _pool(),
+                Fire(512, 64, 256, 256),
+            ]
         elif version == "1_1":
-            parts = [nn.Conv2d(3, 64, 3, 2), nn.ReLU(inplace=True), _pool(), Fire(64, 16, 64, 64), Fire(128, 16, 64, 64), _pool()]
-            parts += [Fire(128, 32, 128, 128), Fire(256, 32, 128, 128), _pool(), Fire(256, 48, 192, 192), Fire(384, 48, 192, 192)]
+            parts = [
+                nn.Conv2d(3, 64, 3, 2),
+                nn.ReLU(inplace=True),
+                _pool(),
+                Fire(64, 16, 64, 64),
+                Fire(128, 16, 64, 64),
+                _pool(),
+            ]
+            parts += [
+                Fire(128, 32, 128, 128),
+                Fire(256, 32, 128, 128),
+                _pool(),
+                Fire(256, 48, 192, 192),
+                Fire(384, 48, 192, 192),
+            ]
             parts += [Fire(384, 64, 256, 256), Fire(512, 64, 256, 256)]
         else:
             raise ValueError(f"Unsupported SqueezeNet version {version}: 1_0 or 1_1 expected")

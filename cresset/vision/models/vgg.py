@@ -64,7 +64,9 @@ def _builder(name):
         return build(name, lambda **options: VGG(make_layers(plan, batch_norm), **options), weights, progress, **kwargs)
 
     builder.__name__ = builder.__qualname__ = name
-    builder.__doc__ = f"{name.upper()}. `weights`: None, or those that get_model_weights({name!r}) lists; the rest goes to VGG."
+    builder.__doc__ = (
+        f"{name.upper()}. `weights`: None, or those that get_model_weights({name!r}) lists; the rest goes to VGG."
+    )
     return register_model()(builder)
 
 

@@ -10,6 +10,8 @@ from cresset import nn
 from .layers import MLP
 from .registry import build, register_model
 
+_NORM = partial(nn.LayerNorm, eps=1e-6)
+
 
 class MLPBlock(MLP):
     """Linear, GELU, linear."""
@@ -25,7 +27,7 @@ class MLPBlock(MLP):
 class EncoderBlock(nn.Module):
     """x + attention, then x + a perceptron of it, each behind a normalization."""
 
-    def __init__(self, num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer=partial(nn.LayerNorm, eps=1e-6)):
+    def __init__(self, num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer=_NORM):
         super().__init__()
         self.num_heads = num_heads
         self.ln_1 = norm_layer(hidden_dim)
@@ -45,12 +47,23 @@ class Encoder(nn.Module):
     """Learned positions, then blocks, then a normalization."""
 
     def __init__(
-        self, seq_length, num_layers, num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer=partial(nn.LayerNorm, eps=1e-6)
+        self,
+        seq_length,
+        num_layers,
+        num_heads,
+        hidden_dim,
+        mlp_dim,
+        dropout,
+        attention_dropout,
+        norm_layer=_NORM,
     ):
         super().__init__()
         self.pos_embedding = nn.Parameter(cresset.empty(1, seq_length, hidden_dim).normal_(std=0.02))
         self.dropout = nn.Dropout(dropout)
-        blocks = ((f"encoder_layer_{i}", EncoderBlock(num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer)) for i in range(num_layers))
+        blocks = (
+            (f"encoder_layer_{i}", EncoderBlock(num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer))
+            for i in range(num_layers)
+        )
         self.layers = nn.Sequential(OrderedDict(blocks))
         self.ln = norm_layer(hidden_dim)
 
@@ -68,7 +81,7 @@ class VisionTransformer(nn.Module):
 
     def __init__(
         self, image_size, patch_size, num_layers, num_heads, hidden_dim, mlp_dim, dropout=0.0, attention_dropout=0.0, num_classes=1000,
-        representation_size=None, norm_layer=partial(nn.LayerNorm, eps=1e-6),
+        representation_size=None, norm_layer=_NORM,
     ):  # fmt: skip
         super().__init__()
         if image_size % patch_size:
@@ -79,7 +92,9 @@ class VisionTransformer(nn.Module):
         self.conv_proj = nn.Conv2d(3, hidden_dim, patch_size, patch_size)
         self.class_token = nn.Parameter(cresset.zeros(1, 1, hidden_dim))
         self.seq_length = (image_size // patch_size) ** 2 + 1
-        self.encoder = Encoder(self.seq_length, num_layers, num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer)
+        self.encoder = Encoder(
+            self.seq_length, num_layers, num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer
+        )
         head = OrderedDict()
         if representation_size is None:
             head["head"] = nn.Linear(hidden_dim, num_classes)
@@ -100,7 +115,9 @@ class VisionTransformer(nn.Module):
     def _process_input(self, x):
         height, width = x.shape[-2:]
         if (height, width) != (self.image_size, self.image_size):
-            raise AssertionError(f"VisionTransformer: expected images of {self.image_size} by {self.image_size}, got {height} by {width}")
+            raise AssertionError(
+                f"VisionTransformer: expected images of {self.image_size} by {self.image_size}, got {height} by {width}"
+            )
         return self.conv_proj(x).flatten(2).transpose(1, 2)
 
     def forward(self, x):
@@ -115,7 +132,12 @@ def _builder(name, patch_size, num_layers, num_heads, hidden_dim, mlp_dim):
         if weights is not None:
             kwargs["image_size"] = _side_of_pictures(name, weights)
         make = lambda **options: VisionTransformer(
-            patch_size=patch_size, num_layers=num_layers, num_heads=num_heads, hidden_dim=hidden_dim, mlp_dim=mlp_dim, **options
+            patch_size=patch_size,
+            num_layers=num_layers,
+            num_heads=num_heads,
+            hidden_dim=hidden_dim,
+            mlp_dim=mlp_dim,
+            **options,
         )
         return build(name, make, weights, progress, **kwargs)
 

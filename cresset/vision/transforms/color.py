@@ -162,9 +162,17 @@ class RandomErasing(Transform):
     def choose(self, img):
         if not chance(self.p):
             return None
-        value = [float(self.value)] if isinstance(self.value, numbers.Number) else None if self.value == "random" else list(self.value)
+        value = (
+            [float(self.value)]
+            if isinstance(self.value, numbers.Number)
+            else None
+            if self.value == "random"
+            else list(self.value)
+        )
         if value is not None and len(value) not in (1, F.get_dimensions(img)[0]):
-            raise ValueError(f"RandomErasing: value has {len(value)} numbers, the image {F.get_dimensions(img)[0]} channels")
+            raise ValueError(
+                f"RandomErasing: value has {len(value)} numbers, the image {F.get_dimensions(img)[0]} channels"
+            )
         return self.get_params(img, self.scale, self.ratio, value)
 
     def change(self, img, chosen):

@@ -78,7 +78,9 @@ class LinearTransformation(Transform):
     def change(self, img, chosen):
         numbers = img.shape[-3] * img.shape[-2] * img.shape[-1]
         if numbers != self.transformation_matrix.shape[0]:
-            raise ValueError(f"LinearTransformation: the matrix is for {self.transformation_matrix.shape[0]} numbers, the image has {numbers}")
+            raise ValueError(
+                f"LinearTransformation: the matrix is for {self.transformation_matrix.shape[0]} numbers, the image has {numbers}"
+            )
         return ((img.reshape(-1, numbers) - self.mean_vector) @ self.transformation_matrix).view(img.shape)
 
     def extra_repr(self):

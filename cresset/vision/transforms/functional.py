@@ -73,7 +73,8 @@ def pil_to_tensor(pic):
     """A picture as a tensor (channels, height, width) of the picture's own numbers."""
     if not pictures.is_picture(pic):
         raise TypeError(f"pil_to_tensor: expected a PIL image, got {type(pic).__name__}")
-    return pictures.to_bytes_tensor(pic)
+    numbers_of_it = pictures.to_bytes_tensor(pic)
+    return numbers_of_it.bool() if pic.mode == "1" else numbers_of_it
 
 
 def to_pil_image(pic, mode=None):
@@ -107,7 +108,13 @@ def _with_mode(image, mode):
     """(image, mode): what the numbers of a (channels, height, width) tensor mean."""
     channels, dtype = image.shape[0], image.dtype
     if channels == 1:
-        expected = {cresset.uint8: "L", cresset.int16: "I;16", cresset.uint16: "I;16", cresset.int32: "I", cresset.float32: "F"}.get(dtype)
+        expected = {
+            cresset.uint8: "L",
+            cresset.int16: "I;16",
+            cresset.uint16: "I;16",
+            cresset.int32: "I",
+            cresset.float32: "F",
+        }.get(dtype)
         if dtype == cresset.float64:
             image, expected = image.to(cresset.float32), "F"
         if expected is None:
@@ -175,7 +182,9 @@ def output_size(who, size, height, width, max_size=None, allow_size_none=False):
     new_short, new_long = size[0], int(size[0] * long / short)
     if max_size is not None:
         if max_size <= size[0]:
-            raise ValueError(f"{who}: max_size = {max_size} must be strictly greater than the requested size for the smaller edge size = {size[0]}")
+            raise ValueError(
+                f"{who}: max_size = {max_size} must be strictly greater than the requested size for the smaller edge size = {size[0]}"
+            )
         if new_long > max_size:
             new_short, new_long = int(max_size * new_short / new_long), max_size
     return [new_long, new_short] if width <= height else [new_short, new_long]
@@ -367,7 +376,9 @@ def affine(img, angle, translate, scale, shear, interpolation=InterpolationMode.
         raise ValueError(f"affine: scale must be positive, got {scale}")
     if not isinstance(shear, (numbers.Number, list, tuple)):
         raise TypeError(f"affine: shear must be one or two numbers, got {type(shear).__name__}")
-    shear = [shear, 0.0] if isinstance(shear, numbers.Number) else [shear[0], shear[0]] if len(shear) == 1 else list(shear)
+    shear = (
+        [shear, 0.0] if isinstance(shear, numbers.Number) else [shear[0], shear[0]] if len(shear) == 1 else list(shear)
+    )
     if len(shear) != 2:
         raise ValueError(f"affine: shear must be one or two numbers, got {shear}")
     if kind is pillow_images:
@@ -384,7 +395,8 @@ def _perspective_coefficients(startpoints, endpoints):
         rows.append([x, y, 1, 0, 0, 0, -u * x, -u * y])
         rows.append([0, 0, 0, x, y, 1, -v * x, -v * y])
     right = cresset.tensor(startpoints, dtype=cresset.float64).view(-1, 1)
-    return cresset.linalg.lstsq(cresset.tensor(rows, dtype=cresset.float64), right).solution.view(-1).tolist()
+    solution = cresset.linalg.lstsq(cresset.tensor(rows, dtype=cresset.float64), right).solution
+    return solution.view(-1).to(cresset.float32).tolist()  # torchvision's precision: the same pixels
 
 
 def perspective(img, startpoints, endpoints, interpolation=InterpolationMode.BILINEAR, fill=None):
@@ -493,7 +505,9 @@ def gaussian_blur(img, kernel_size, sigma=None):
     """
     pictures.check_image("gaussian_blur", img)
     if not isinstance(kernel_size, (int, list, tuple)):
-        raise TypeError(f"gaussian_blur: kernel_size must be an integer or two of them, got {type(kernel_size).__name__}")
+        raise TypeError(
+            f"gaussian_blur: kernel_size must be an integer or two of them, got {type(kernel_size).__name__}"
+        )
     sizes = [kernel_size] * 2 if isinstance(kernel_size, int) else list(kernel_size)
     if len(sizes) != 2 or any(size % 2 == 0 or size < 0 for size in sizes):
         raise ValueError(f"gaussian_blur: kernel_size must be two odd and positive integers, got {kernel_size}")

@@ -30,7 +30,9 @@ def symmetric_range(who, name, value, lengths=(2,)):
             raise ValueError(f"{who}: if {name} is a single number, it must be positive, got {value}")
         return [-float(value), float(value)]
     if not isinstance(value, (list, tuple)):
-        raise TypeError(f"{who}: {name} should be a sequence of length {' or '.join(map(str, lengths))}, got {type(value).__name__}")
+        raise TypeError(
+            f"{who}: {name} should be a sequence of length {' or '.join(map(str, lengths))}, got {type(value).__name__}"
+        )
     if len(value) not in lengths:
         raise ValueError(f"{who}: {name} should be a sequence of length {' or '.join(map(str, lengths))}, got {value}")
     return [float(number) for number in value]
@@ -115,7 +117,9 @@ class RandomCrop(Transform):
         _, have_height, have_width = F.get_dimensions(img)
         height, width = output_size
         if have_height < height or have_width < width:
-            raise ValueError(f"Required crop size {(height, width)} is larger than input image size {(have_height, have_width)}")
+            raise ValueError(
+                f"Required crop size {(height, width)} is larger than input image size {(have_height, have_width)}"
+            )
         if (width, height) == (have_width, have_height):
             return 0, 0, have_height, have_width
         top = whole(0, have_height - height + 1)

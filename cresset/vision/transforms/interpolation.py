@@ -4,7 +4,15 @@ from enum import Enum
 
 from ..pictures import pillow
 
-_NUMBERS_OF_PILLOW = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5, "nearest-exact": 0}
+_NUMBERS_OF_PILLOW = {
+    "nearest": 0,
+    "lanczos": 1,
+    "bilinear": 2,
+    "bicubic": 3,
+    "box": 4,
+    "hamming": 5,
+    "nearest-exact": 0,
+}
 
 
 class InterpolationMode(Enum):
@@ -35,4 +43,6 @@ def as_mode(who, interpolation):
     if isinstance(interpolation, int) and interpolation in range(6):
         name = next(name for name, number in _NUMBERS_OF_PILLOW.items() if number == interpolation)
         return InterpolationMode(name)
-    raise TypeError(f"{who}: interpolation must be an InterpolationMode, or one of Pillow's numbers 0 to 5, got {interpolation!r}")
+    raise TypeError(
+        f"{who}: interpolation must be an InterpolationMode, or one of Pillow's numbers 0 to 5, got {interpolation!r}"
+    )

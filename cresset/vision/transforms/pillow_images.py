@@ -42,12 +42,16 @@ def pad(picture, sides, fill, mode):
     left, top, right, bottom = sides
     if mode == "constant":
         image = pillow("pad")
-        made = image.new(picture.mode, (picture.width + left + right, picture.height + top + bottom), _fill(fill, picture))
+        made = image.new(
+            picture.mode, (picture.width + left + right, picture.height + top + bottom), _fill(fill, picture)
+        )
         if picture.mode == "P" and picture.palette is not None:
             made.putpalette(picture.palette)
         made.paste(picture, (left, top))
         return made
-    made = from_bytes_tensor(tensor_images.pad(to_bytes_tensor(picture), sides, 0, mode), "L" if picture.mode == "1" else picture.mode)
+    made = from_bytes_tensor(
+        tensor_images.pad(to_bytes_tensor(picture), sides, 0, mode), "L" if picture.mode == "1" else picture.mode
+    )
     if picture.mode == "P":
         made.putpalette(picture.getpalette())
     return made.convert("1") if picture.mode == "1" else made

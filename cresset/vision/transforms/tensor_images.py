@@ -96,7 +96,11 @@ def pad(image, sides, fill, mode):
         if len(fill) != channels_of(image):
             raise ValueError(f"pad: the image has {channels_of(image)} channels, fill has {len(fill)} values")
         return cresset.stack(
-            [F.pad(image[..., channel, :, :], [left, right, top, bottom], value=value) for channel, value in enumerate(fill)], -3
+            [
+                F.pad(image[..., channel, :, :], [left, right, top, bottom], value=value)
+                for channel, value in enumerate(fill)
+            ],
+            -3,
         )
     height, width = image.shape[-2:]
     if mode == "reflect" and (max(left, right) >= width or max(top, bottom) >= height):
@@ -126,7 +130,14 @@ def _affine_grid(matrix, width, height, out_width, out_height):
     theta = cresset.tensor(matrix, dtype=cresset.float32).view(2, 3)
     x = cresset.linspace(-out_width * 0.5 + 0.5, out_width * 0.5 - 0.5, out_width)
     y = cresset.linspace(-out_height * 0.5 + 0.5, out_height * 0.5 - 0.5, out_height)
-    points = cresset.stack([x.expand(out_height, out_width), y[:, None].expand(out_height, out_width), cresset.ones(out_height, out_width)], -1)
+    points = cresset.stack(
+        [
+            x.expand(out_height, out_width),
+            y[:, None].expand(out_height, out_width),
+            cresset.ones(out_height, out_width),
+        ],
+        -1,
+    )
     scaled = theta.T / cresset.tensor([0.5 * width, 0.5 * height])
     return (points.view(-1, 3) @ scaled).view(1, out_height, out_width, 2)
 
@@ -158,7 +169,9 @@ def perspective(image, coefficients, interpolation, fill):
     x = (cresset.arange(width) + 0.5).expand(height, width)
     y = (cresset.arange(height) + 0.5)[:, None].expand(height, width)
     below = g * x + h * y + 1.0
-    grid = cresset.stack([(a * x + b * y + c) / below / (0.5 * width) - 1.0, (d * x + e * y + f) / below / (0.5 * height) - 1.0], -1)
+    grid = cresset.stack(
+        [(a * x + b * y + c) / below / (0.5 * width) - 1.0, (d * x + e * y + f) / below / (0.5 * height) - 1.0], -1
+    )
     return _sample(image, grid[None], interpolation, fill)
 
 
@@ -177,6 +190,7 @@ def grayscale(image, channels=1):
 
 
 def _blend(first, second, ratio):
+    ratio = float(ratio)  # bytes times an integer would stay bytes, and overflow
     return (ratio * first + (1.0 - ratio) * second).clamp(0, bound(first.dtype)).to(first.dtype)
 
 
@@ -325,8 +339,12 @@ def convert_dtype(image, dtype):
     if image.dtype.is_floating_point:
         if dtype.is_floating_point:
             return image.to(dtype)
-        if (image.dtype == cresset.float32 and dtype in (cresset.int32, cresset.int64)) or (image.dtype == cresset.float64 and dtype == cresset.int64):
-            raise RuntimeError(f"convert_image_dtype: {dtype} has more digits than {image.dtype} can say; the cast is not safe")
+        if (image.dtype == cresset.float32 and dtype in (cresset.int32, cresset.int64)) or (
+            image.dtype == cresset.float64 and dtype == cresset.int64
+        ):
+            raise RuntimeError(
+                f"convert_image_dtype: {dtype} has more digits than {image.dtype} can say; the cast is not safe"
+            )
         # Slightly less than one more than white: each number gets an equally long piece of [0, 1].
         return (image * (bound(dtype) + 1.0 - 1e-3)).to(dtype)
     if dtype.is_floating_point:

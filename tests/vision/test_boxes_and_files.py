@@ -1,0 +1,85 @@
+"""Boxes, grids of images, and picture files."""
+
+import pytest
+
+import cresset
+from cresset.vision import io, ops, utils
+
+pytest.importorskip("PIL")
+
+
+def test_overlap_of_boxes():
+    a, b = cresset.tensor([[0.0, 0, 2, 2], [0, 0, 1, 1]]), cresset.tensor([[1.0, 1, 3, 3], [0, 0, 2, 2]])
+    assert ops.box_iou(a, b).tolist() == [[pytest.approx(1 / 7), 1.0], [0.0, 0.25]]
+    assert ops.generalized_box_iou(a[1:], b[:1]).item() == pytest.approx(-4 / 9)
+    assert ops.box_area(a.to(cresset.uint8) * 100).tolist() == [40000, 10000]
+
+
+@pytest.mark.parametrize("form", ["xyxy", "xywh", "cxcywh"])
+@pytest.mark.parametrize("other", ["xyxy", "xywh", "cxcywh"])
+def test_boxes_change_their_form_and_back(form, other):
+    boxes = ops.box_convert(cresset.tensor([[1.0, 2, 5, 10]]), "xyxy", form)
+    assert ops.box_convert(ops.box_convert(boxes, form, other), other, form).tolist() == boxes.tolist()
+
+
+def test_the_best_boxes_stay():
+    boxes = cresset.tensor([[0.0, 0, 10, 10], [1, 1, 11, 11], [20, 20, 30, 30], [0, 0, 10, 9]])
+    scores = cresset.tensor([0.8, 0.9, 0.1, 0.7])
+    assert ops.nms(boxes, scores, 0.5).tolist() == [1, 2]
+    assert ops.nms(boxes, scores, 0.7).tolist() == [1, 0, 2]
+    assert ops.batched_nms(boxes, scores, cresset.tensor([0, 1, 0, 1]), 0.5).tolist() == [1, 0, 2]
+    assert ops.nms(boxes[:0], scores[:0], 0.5).shape == (0,)
+    with pytest.raises(RuntimeError, match="same number"):
+        ops.nms(boxes, scores[:2], 0.5)
+
+
+def test_boxes_of_masks_and_at_borders():
+    mask = cresset.zeros(1, 5, 6)
+    mask[0, 1:3, 2:5] = 1
+    assert ops.masks_to_boxes(mask).tolist() == [[2, 1, 4, 2]]
+    assert ops.clip_boxes_to_image(cresset.tensor([[-1.0, 1, 9, 9]]), (5, 6)).tolist() == [[0, 1, 6, 5]]
+    assert ops.remove_small_boxes(cresset.tensor([[0.0, 0, 1, 9], [0, 0, 2, 2]]), 2).tolist() == [1]
+
+
+def test_roi_align_of_a_ramp_is_the_ramp_at_the_middles_of_the_cells():
+    ramp = cresset.arange(8.0).expand(1, 1, 8, 8).contiguous().requires_grad_()
+    out = ops.roi_align(ramp, [cresset.tensor([[1.0, 1, 5, 5]])], 2, sampling_ratio=2)
+    assert out.shape == (1, 1, 2, 2) and out[0, 0, 0].tolist() == [2.0, 4.0]
+    assert ops.roi_align(ramp, cresset.tensor([[0.0, 1, 1, 5, 5]]), 2, aligned=True)[0, 0, 0].tolist() == [1.5, 3.5]
+    out.sum().backward()
+    assert ramp.grad.sum().item() == pytest.approx(4.0)
+
+
+def test_focal_loss_without_focus_is_cross_entropy():
+    x, y = cresset.tensor([0.3, -2.0]), cresset.tensor([1.0, 0.0])
+    plain = cresset.nn.functional.binary_cross_entropy_with_logits(x, y, reduction="none")
+    assert cresset.allclose(ops.sigmoid_focal_loss(x, y, alpha=-1, gamma=0), plain)
+
+
+def test_a_grid_has_its_images_in_rows():
+    grid = utils.make_grid(cresset.arange(3.0).view(3, 1, 1, 1).expand(3, 1, 2, 2), nrow=2, padding=1, pad_value=9)
+    assert grid.shape == (3, 7, 7)
+    assert grid[0, 1].tolist() == [9, 0, 0, 9, 1, 1, 9] and grid[2, 4].tolist() == [9, 2, 2, 9, 9, 9, 9]
+    assert utils.make_grid([cresset.tensor([[[1.0, 3.0]]])], normalize=True)[0].tolist() == [[0, 1]]
+
+
+def test_files_of_pictures(tmp_path):
+    image = (cresset.arange(3 * 4 * 5) * 4).view(3, 4, 5).to(cresset.uint8)
+    io.write_png(image, tmp_path / "a.png")
+    assert cresset.equal(io.read_image(tmp_path / "a.png"), image)
+    assert io.read_image(str(tmp_path / "a.png"), io.ImageReadMode.GRAY).shape == (1, 4, 5)
+    assert io.decode_image(io.encode_png(image), "RGB_ALPHA").shape == (4, 4, 5)
+    io.write_jpeg(cresset.full((1, 8, 8), 100, dtype=cresset.uint8), tmp_path / "a.jpg")
+    assert io.read_image(tmp_path / "a.jpg").unique().tolist() == [100]
+    utils.save_image(image / 255, tmp_path / "b.png")
+    assert cresset.equal(io.read_image(tmp_path / "b.png"), image)
+    with pytest.raises(RuntimeError, match="not a picture"):
+        io.decode_image(cresset.zeros(9, dtype=cresset.uint8))
+
+
+def test_a_box_is_drawn_in_its_color():
+    drawn = utils.draw_bounding_boxes(
+        cresset.zeros(3, 6, 6, dtype=cresset.uint8), cresset.tensor([[1, 1, 4, 4]]), colors="red"
+    )
+    assert drawn[0, 1].tolist() == [0, 255, 255, 255, 255, 0] and drawn[0, 2].tolist() == [0, 255, 0, 0, 255, 0]
+    assert drawn[1:].sum() == 0
