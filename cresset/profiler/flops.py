@@ -50,6 +50,12 @@ def _attention(shapes, results):
     return 2 * prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
 
 
+def _attention_gradient(shapes, results):
+    """Scores again and the gradients of query and key, of one size; the gradients of the scores and of the value, of the other."""
+    query, key, value = shapes[1], shapes[2], shapes[3]
+    return 2 * prod(query[:-1]) * key[-2] * (3 * query[-1] + 2 * value[-1])
+
+
 def _elementwise(shapes, results):
     return prod(results[0])
 
@@ -59,6 +65,7 @@ PRODUCTS = {
     "mm": _mm, "_int_mm": _mm, "bmm": _mm, "mv": lambda shapes, results: 2 * prod(shapes[0]), "dot": lambda shapes, results: 2 * prod(shapes[0]),
     "matmul": _matmul, "addmm": _added, "baddbmm": _added, "linear": _linear, "convolution": _convolution,
     "_convolution_input_gradient": _input_gradient, "_convolution_weight_gradient": _weight_gradient, "_attention": _attention,
+    "_attention_backward": _attention_gradient,
 }  # fmt: skip
 ELEMENTWISE = {"add": _elementwise, "mul": _elementwise}
 

@@ -62,6 +62,14 @@ def test_flops_of_a_grouped_convolution_with_backward():
     assert counter.get_total_flops() == 3 * forward  # each gradient takes as many
 
 
+def test_flops_of_attention():
+    q = cresset.ones(2, 3, 8, 4, requires_grad=True)
+    with FlopCounterMode(display=False) as counter:
+        nn.functional.scaled_dot_product_attention(q, q, q).sum().backward()
+    product = 2 * (2 * 3) * 8 * 8 * 4
+    assert counter.get_total_flops() == 2 * product + 5 * product  # two forward, five backward
+
+
 def test_collect_env_runs_commands():
     from cresset.utils import collect_env
 
