@@ -67,6 +67,10 @@ def test_the_number_of_parameters_is_the_published_one(name):
         assert count(models.get_model(name)) == COUNTS[name]
 
 
+def test_the_version_is_that_of_the_torchvision_it_follows():
+    assert cresset.vision.__version__ == "0.28.0"
+
+
 def test_every_model_is_counted():
     assert models.list_models() == sorted(COUNTS)
 

@@ -6,6 +6,7 @@ import os
 from enum import Enum
 
 import cresset
+from cresset import hub
 
 from ..transforms import InterpolationMode
 from ..transforms import functional as F
@@ -75,9 +76,8 @@ class WeightsEnum(Enum):
 
 
 def checkpoint_folder():
-    """$TORCH_HOME/hub/checkpoints, in ~/.cache/torch unless the environment says otherwise."""
-    home = os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch")
-    return os.path.join(os.path.expanduser(home), "hub", "checkpoints")
+    """Where hub keeps weights: $TORCH_HOME/hub/checkpoints, in ~/.cache/torch unless the environment says otherwise."""
+    return os.path.join(hub.get_dir(), "checkpoints")
 
 
 def checkpoint(url, check_hash=True):
