@@ -1,9 +1,10 @@
-"""Functions of how a number is stored: frexp, and hash_tensor."""
+"""Functions of how a number is stored: frexp, hash_tensor, and nextafter of half precision."""
 
 import math
 
 import cresset
 
+from . import registry
 from .registry import function
 from .return_types import frexp as _frexp_result
 
@@ -67,10 +68,32 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
     else:
         bits = input.view(cresset.int64) if input.dtype == cresset.uint64 else input.to(cresset.int64)
     kept = [d for d in range(input.ndim) if d not in dims]
-    bits = bits.permute(*kept, *dims).reshape([input.shape[d] for d in kept] + [math.prod(input.shape[d] for d in dims)])
+    bits = bits.permute([*kept, *dims]).reshape([input.shape[d] for d in kept] + [math.prod(input.shape[d] for d in dims)])
     while (count := bits.shape[-1]) > 1:  # fold the second half onto the first
         half = count // 2
         folded = bits[..., :half] ^ bits[..., half : 2 * half]
         bits = cresset.cat([folded, bits[..., 2 * half :]], -1) if count % 2 else folded
     result = bits[..., 0].contiguous().view(cresset.uint64)
     return result.reshape([1 if d in dims else size for d, size in enumerate(input.shape)]) if keepdim else result
+
+
+_nextafter = registry.functions["nextafter"]  # of float and double; between two halves lie thousands of floats
+
+
+@function(method=True, inplace=True, out=True)
+def nextafter(input, other):
+    """The next representable number after `input` towards `other`.
+
+    >>> cresset.nextafter(cresset.tensor(1.0, dtype=cresset.bfloat16), cresset.tensor(2.0, dtype=cresset.bfloat16)).item()
+    1.0078125
+    """
+    if input.dtype not in (cresset.float16, cresset.bfloat16) or other.dtype != input.dtype or input.is_meta:
+        return _nextafter(input, other)
+    input, other = cresset.broadcast_tensors(input, other)
+    bits = input.contiguous().view(cresset.int16).int()
+    # The bits without the sign count up from zero to infinity: one more is one further away from zero.
+    stepped = cresset.where((input < other) == (input > 0), bits + 1, bits - 1)
+    smallest = cresset.where(other > 0, 1, 0x8001)
+    stepped = cresset.where(input == 0, smallest, stepped) & 0xFFFF
+    stepped = cresset.where(stepped > 0x7FFF, stepped - 0x10000, stepped).to(cresset.int16).view(input.dtype)
+    return cresset.where(input == other, other, cresset.where(input.isnan() | other.isnan(), input + other, stepped))

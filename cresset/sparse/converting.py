@@ -13,7 +13,7 @@ from .tensor import LAYOUT_NAMES
 
 def to_layout(tensor, layout, blocksize=None, dense_dim=None):
     """The tensor in another layout; the tensor itself if it has it."""
-    blocksize = None if blocksize is None else tuple(blocksize)
+    blocksize = (blocksize, blocksize) if isinstance(blocksize, int) else None if blocksize is None else tuple(blocksize)
     if layout in BLOCKED:
         if blocksize is None:
             if getattr(tensor, "_layout", None) in BLOCKED:

@@ -21,6 +21,10 @@ FINDINGS = {
     "channel_shuffle of nothing": lambda t: t.channel_shuffle(t.ones(0, 4, 2), 2),
     "native_dropout looks at p in training only": lambda t: t.native_dropout(t.ones(3), 2.0, False)[0],
     "a loss promotes as if both had one shape": lambda t: t.nn.functional.mse_loss(t.tensor(1.0), t.ones(3, dtype=t.bfloat16)),
+    "the next half is not the next float": lambda t: t.nextafter(t.tensor([1.0, float("inf"), 0.0], dtype=t.bfloat16), t.tensor([2.0, 0.0, -1.0], dtype=t.bfloat16)).float(),
+    "a hash of one number": lambda t: t.hash_tensor(t.tensor(2.5), 0).to(t.int64),
+    "one size for a transform along one dimension": lambda t: t.fft.rfftn(t.ones(3, 4), 2, 0).real,
+    "truth values are searched": lambda t: t.bucketize(True, t.tensor([0.0, 1.0])),
     "antialias keeps pixel centres with align_corners": lambda t: t.nn.functional.interpolate(
         t.arange(12.0).reshape(1, 1, 3, 4), scale_factor=2.0, mode="bicubic", align_corners=True, antialias=True
     ),

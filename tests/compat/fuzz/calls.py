@@ -30,7 +30,8 @@ SKIPPED = {
     **dict.fromkeys("data_ptr storage untyped_storage set_ share_memory_ storage_type element_size const_data_ptr is_shared".split(), "about memory, not values"),
     **dict.fromkeys("seed initial_seed manual_seed get_rng_state set_rng_state fork_rng".split(), "the state of the generator itself"),
     **dict.fromkeys("set_default_dtype set_default_device set_default_tensor_type set_printoptions set_num_threads set_num_interop_threads get_num_threads get_num_interop_threads set_flush_denormal "
-                    "set_grad_enabled set_anomaly_enabled inference_mode set_warn_always use_deterministic_algorithms set_deterministic_debug_mode set_float32_matmul_precision".split(), "settings of the process"),
+                    "set_grad_enabled set_anomaly_enabled inference_mode set_warn_always use_deterministic_algorithms set_deterministic_debug_mode set_float32_matmul_precision set_autocast_enabled set_autocast_cpu_enabled set_autocast_dtype set_autocast_cpu_dtype "
+                    "set_autocast_gpu_dtype set_autocast_cache_enabled autocast_increment_nesting autocast_decrement_nesting set_checkpoint_early_stop set_vital".split(), "settings of the process"),
     **dict.fromkeys("backward register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ apply_ map_ map2_ from_file save load compile vmap cond while_loop".split(), "takes functions or files"),
     **dict.fromkeys("geqrf ormqr orgqr svd linalg.svd linalg.eig linalg.eigh linalg.qr qr svd_lowrank pca_lowrank lobpcg eig symeig linalg.householder_product linalg.ldl_factor linalg.ldl_factor_ex".split(), "unique up to signs only"),
     **dict.fromkeys("as_strided as_strided_ as_strided_copy as_strided_scatter".split(), "reads outside of what was written"),
@@ -166,7 +167,7 @@ ORDER_DECIDES = re.compile(r"conv|fft|norm|var|std|cov|corrcoef|linalg|matrix|de
 
 # Where cresset answers another way on purpose: (function, what the difference says, why).
 KNOWN = [
-    (r"unique_consecutive", r"result \d: shape", "PyTorch drops results that are asked for by position"),
+    (r"unique_consecutive", r"result \d", "PyTorch drops results that are asked for by position"),
     (r"addbmm_|addmv", r"copy_|shape", "PyTorch changes the shape of what is written to"),
     (r"nansum", r"instead of", "to integers: PyTorch rounds each element and keeps nan as the smallest integer"),
     (r"clip|clamp|threshold", r"instead of .* torch.uint", "PyTorch wraps a negative bound round to a large unsigned one"),
@@ -187,6 +188,14 @@ KNOWN = [
     (r"igammac|zeta", r"nan instead of (0.0|inf)", "nan stays nan"),
     (r"\blu\b|lu_factor|cholesky_ex", r"result", "of nan: what the LAPACK at hand makes of it"),
     (r"bessel|airy", r"torch.float64", "PyTorch's coefficients give seven digits"),
+    (r"sparse_\w+_tensor", r"refused", "PyTorch looks at the indices only on request"),
+    (r"matrix_exp", r"instead of (inf|nan) .* torch.float16", "PyTorch overflows on the way"),
+    (r"native_dropout|native_batch_norm", r"refused", "of integers or of nothing"),
+    (r"take_along_dim", r"out of bounds", "PyTorch reads beyond the end"),
+    (r"index_add", r"Boolean alpha", "a truth value is no factor"),
+    (r"trapezoid", r"shape", "of places with more dimensions than the values"),
+    (r"dim_order", r"instead of", "of nothing"),
+    (r"poisson_nll_loss|multi_margin_loss", r"instead of", "with an argument of another kind"),
     (r"multi_head_attention_forward", r"AssertionError", "the class that PyTorch raises there too"),
 ]
 
