@@ -366,7 +366,7 @@ Device parse_device(PyObject* o) {
   int64_t i;
   if (!PyBool_Check(o) && to_integer(o, i)) {
     check(i >= 0 && i < 128, "Device index must not be negative, got ", i);
-    return {DeviceType::cuda, static_cast<int8_t>(i)};
+    fail(ErrorKind::runtime, "Cannot access accelerator device when none is available. Asked for device ", i, "; there is the device 'cpu'");
   }
   fail(ErrorKind::type, "device: expected a torch.device, a string such as 'cuda:0' or an index, got ", Py_TYPE(o)->tp_name);
 }

@@ -177,6 +177,7 @@ Dtype search_dtype(const char* who, const Tensor& sequence, const Tensor& input)
                       name_of(t.dtype()), "'");
     common.add(*t);
   }
+  check_implemented(common.result() != Dtype::b8, '"', who, "\" not implemented for 'bool'");
   return common.result();
 }
 
@@ -200,7 +201,6 @@ void search(const char* who, const Tensor& sequence_given, const Tensor& input_g
             const Tensor& sorter_given, const Tensor& out) {
   Dtype dtype = search_dtype(who, sequence_given, input_given);
   if (is_floating(dtype) && size_of(dtype) < 4) dtype = Dtype::f32;
-  if (dtype == Dtype::b8) dtype = Dtype::u8;
   const Tensor sequence = contiguous(convert(sequence_given, dtype)), input = contiguous(convert(input_given, dtype));
   const Tensor sorter = sorter_given.defined() ? contiguous(sorter_given) : sorter_given;
   const int64_t n = sequence.size(-1), per_row = input.dim() ? input.size(-1) : 1;

@@ -63,7 +63,7 @@ REFUSED = [
 def test_a_bad_call_raises(call, kind, text):
     with pytest.raises(kind, match=text) as caught:
         call()
-    assert caught.type is kind
+    assert caught.type.__name__ == kind.__name__  # and not one of its many subclasses
 
 
 def test_a_subclass_of_runtime_error_where_an_operation_does_not_know_a_dtype():

@@ -29,7 +29,7 @@ SKIPPED = {
     **dict.fromkeys("empty empty_like new_empty empty_strided new_empty_strided empty_permuted resize_ resize_as_ resize resize_as".split(), "uninitialised memory"),
     **dict.fromkeys("data_ptr storage untyped_storage set_ share_memory_ storage_type element_size const_data_ptr is_shared".split(), "about memory, not values"),
     **dict.fromkeys("seed initial_seed manual_seed get_rng_state set_rng_state fork_rng".split(), "the state of the generator itself"),
-    **dict.fromkeys("set_default_dtype set_default_device set_default_tensor_type set_printoptions set_num_threads set_num_interop_threads get_num_threads get_num_interop_threads set_flush_denormal "
+    **dict.fromkeys("set_default_dtype set_default_device set_default_tensor_type set_printoptions set_num_threads set_num_interop_threads get_num_threads get_num_interop_threads is_autocast_enabled is_autocast_cpu_enabled get_autocast_dtype set_flush_denormal "
                     "set_grad_enabled set_anomaly_enabled inference_mode set_warn_always use_deterministic_algorithms set_deterministic_debug_mode set_float32_matmul_precision set_autocast_enabled set_autocast_cpu_enabled set_autocast_dtype set_autocast_cpu_dtype "
                     "set_autocast_gpu_dtype set_autocast_cache_enabled autocast_increment_nesting autocast_decrement_nesting set_checkpoint_early_stop set_vital".split(), "settings of the process"),
     **dict.fromkeys("backward register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ apply_ map_ map2_ from_file save load compile vmap cond while_loop".split(), "takes functions or files"),
@@ -195,12 +195,26 @@ KNOWN = [
     (r"index_add", r"Boolean alpha", "a truth value is no factor"),
     (r"trapezoid", r"shape", "of places with more dimensions than the values"),
     (r"dim_order", r"instead of", "of nothing"),
-    (r"poisson_nll_loss|multi_margin_loss", r"instead of", "with an argument of another kind"),
+    (r"poisson_nll_loss|multi_margin_loss|binary_cross_entropy_with_logits|triplet_margin_loss", r"instead of|tuple index|margin must", "with an argument of another kind or shape"),
+    (r"nextafter", r"instead of .* torch.b?float16", "of two dtypes"),
+    (r"dropout_", r"0.0 instead of nan", "what is dropped is zero"),
+    (r"affine_grid_generator|soft_margin_loss|clip_", r"refused", "of dtypes that mean nothing there"),
+    (r"igamma|gammainc", r"nan instead of", "nan stays nan, and so do two infinities"),
+    (r"pixel_unshuffle", r"shape .*0", "of nothing"),
+    (r"_window", r"refused", "of a length or dtype that is none"),
+    (r"new_full", r"without overflow", "PyTorch wraps the number round"),
+    (r"histogramdd", r"subscriptable", "one number of bins for no dimension"),
+    (r"histogram", r"instead of", "of one huge number, whose neighbours are far"),
+    (r"Tensor\.sum|^sum", r"False instead of True", "of a tiny number as a truth value"),
+    (r"^cat|concat", r"Dimension out of range", "of empty tensors alone"),
+    (r"group_norm|instance_norm", r"0.0 instead of", "of one element, whose distance from its mean is zero"),
+    (r"^cov", r"instead of", "of infinities"),
+    (r"inner", r"not implemented for 'Bool'", "PyTorch answers for some strides and not for others"),
     (r"multi_head_attention_forward", r"AssertionError", "the class that PyTorch raises there too"),
 ]
 
 # We look at dtypes and bounds before we look at the data; PyTorch answers when there is nothing to compute.
-STRICTER_ON_NOTHING = re.compile(r"not implemented|handles only|not supported|Low precision|floating point|expects floating|must be smaller|dtype|less than|square matrices|between 0 and 1|scalar type|ambiguous|index")
+STRICTER_ON_NOTHING = re.compile(r"not implemented|without overflow|handles only|not supported|Low precision|floating point|expects floating|must be smaller|dtype|less than|square matrices|between 0 and 1|scalar type|ambiguous|index")
 
 TOLERANCE = {"float64": 1e-7, "complex128": 1e-7, "float32": 2e-4, "complex64": 2e-4, "float16": 4e-3, "bfloat16": 3e-2}
 
