@@ -1,16 +1,12 @@
 // Pooling of images whose channels are innermost: all channels of a point at once. Results have the same bits as plane by plane.
 #pragma once
 #include <array>
-#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "base/dtype.h"
 #include "base/instruction_set.h"
 #include "base/parallel.h"
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors never leave a function here
 
 namespace cresset {
 
@@ -75,55 +71,32 @@ void for_image_rows(int64_t images, int64_t rows, int64_t work, F&& f) {
   });
 }
 
-// Of `channels` at a time; `left` elements of memory are there from the image's first on.
+// Plain loops over an array of channels: vectors of the compiler's own would be taken apart before this is inlined where wide ones are known.
 template <class T, class Place>
 struct LargestOfPlaces {
   using M = opmath<T>;
   static constexpr M kLeast = std::numeric_limits<M>::has_infinity ? -std::numeric_limits<M>::infinity() : std::numeric_limits<M>::lowest();
 
   template <class Fma>
-  CRESSET_INLINE void run(const T* image, const int64_t* places, int64_t count, int64_t first, T* to, int64_t* indices, int64_t channels, int64_t left) {
-    int64_t c = 0;
-    if constexpr (std::is_floating_point_v<T> && sizeof(T) == sizeof(Place)) {
-      constexpr int64_t kLanes = 64 / sizeof(T);
-      typedef T Values __attribute__((vector_size(64)));
-      typedef Place Where __attribute__((vector_size(64)));
-      typedef int64_t Indices __attribute__((vector_size(kLanes * 8)));
-      for (; c < channels; c += kLanes) {
-        const int64_t n = channels - c < kLanes ? channels - c : kLanes;
-        Values best = Values{} + kLeast;
-        Where at = Where{} + static_cast<Place>(first);
-        for (int64_t k = 0; k < count; ++k) {
-          const int64_t from = places[k] * channels + c;
-          Values v{};
-          if (left - from >= kLanes) std::memcpy(&v, image + from, sizeof v);
-          else std::memcpy(&v, image + from, static_cast<size_t>(n) * sizeof(T));
-          const auto take = (v > best) | (v != v);
-          best = take ? v : best;
-          at = take ? Where{} + static_cast<Place>(places[k]) : at;
-        }
-        const Indices wide = __builtin_convertvector(at, Indices);
-        if (n == kLanes) {
-          std::memcpy(to + c, &best, sizeof best);
-          std::memcpy(indices + c, &wide, sizeof wide);
-        } else {
-          std::memcpy(to + c, &best, static_cast<size_t>(n) * sizeof(T));
-          std::memcpy(indices + c, &wide, static_cast<size_t>(n) * 8);
-        }
-      }
-      return;
-    }
-    for (; c < channels; ++c) {
-      M best = kLeast;
-      int64_t at = first;
+  CRESSET_INLINE void run(const T* image, const int64_t* places, int64_t count, int64_t first, T* to, int64_t* indices, int64_t channels) {
+    for (int64_t c = 0; c < channels; c += kChannelsTogether) {
+      const int64_t n = channels - c < kChannelsTogether ? channels - c : kChannelsTogether;
+      M best[kChannelsTogether];
+      Place at[kChannelsTogether];
+      for (int64_t i = 0; i < n; ++i) best[i] = kLeast;
+      for (int64_t i = 0; i < n; ++i) at[i] = static_cast<Place>(first);
       for (int64_t k = 0; k < count; ++k) {
-        const M v = static_cast<M>(image[places[k] * channels + c]);
-        const bool take = v > best || v != v;
-        best = take ? v : best;
-        at = take ? places[k] : at;
+        const T* from = image + places[k] * channels + c;
+        const Place place = static_cast<Place>(places[k]);
+        for (int64_t i = 0; i < n; ++i) {
+          const M v = static_cast<M>(from[i]);
+          const bool take = (v > best[i]) | (v != v);
+          best[i] = take ? v : best[i];
+          at[i] = take ? place : at[i];
+        }
       }
-      to[c] = T(best);
-      indices[c] = at;
+      for (int64_t i = 0; i < n; ++i) to[c + i] = T(best[i]);
+      for (int64_t i = 0; i < n; ++i) indices[c + i] = at[i];
     }
   }
 };
@@ -135,8 +108,7 @@ void max_of_channels(const Axes& a, int64_t images, int64_t channels, const T* x
     Places places(a);
     for (int64_t w = 0; w < width; ++w) {
       const int64_t first = places.look(row / a[1].out, row % a[1].out, w), to = ((image * rows + row) * width + w) * channels;
-      run_vectorised<LargestOfPlaces<T, Place>>(x + image * in * channels, static_cast<const int64_t*>(places.seen.data()), static_cast<int64_t>(places.seen.size()), first, y + to, indices + to, channels,
-                                               (images - image) * in * channels);
+      run_vectorised<LargestOfPlaces<T, Place>>(x + image * in * channels, static_cast<const int64_t*>(places.seen.data()), static_cast<int64_t>(places.seen.size()), first, y + to, indices + to, channels);
     }
   });
 }
@@ -225,4 +197,3 @@ void mean_gradient_of_channels(const Axes& a, const Divisor& by, int64_t images,
 }
 
 }  // namespace cresset
-#pragma GCC diagnostic pop
