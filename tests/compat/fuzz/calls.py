@@ -357,7 +357,7 @@ def run(count, seed, match="."):
             while process.poll() is None:
                 time.sleep(0.05)
                 now = os.pread(journal.fileno(), 40, 0)
-                if now != last:
+                if now != last or not now:  # nothing yet: it is importing the two libraries
                     last, since = now, time.monotonic()
                 elif time.monotonic() - since > STILL_AFTER:
                     process.kill()
