@@ -375,7 +375,7 @@ def _described(value, name_of_type):
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters, in the order of insertion; tensors become parameters, other values stay.
+    """A dictionary of parameters, in the order of insertion (a plain dictionary's are inserted by name); tensors become parameters, other values stay.
 
     >>> nn.ParameterDict({"scale": cresset.ones(1)})["scale"].requires_grad
     True
@@ -479,8 +479,11 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def update(self, parameters):
-        """Add the values of a mapping, or of pairs of key and value; existing keys get new values."""
-        for key, value in _pairs(parameters, "ParameterDict"):
+        """Add the values of a mapping, or of pairs of key and value; existing keys get new values. A plain dictionary's are added by name."""
+        pairs = _pairs(parameters, "ParameterDict")
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            pairs = sorted(pairs, key=lambda pair: pair[0])
+        for key, value in pairs:
             self[key] = value
 
     def extra_repr(self):

@@ -91,50 +91,82 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 
 
 class _Orthogonal(Module):
-    """Q = exp(A - A^T), or the Cayley map of A - A^T, times a fixed orthogonal matrix for where to start."""
+    """An orthogonal matrix as a function of any matrix X, times a fixed orthogonal matrix, `base`, for where to start.
 
-    def __init__(self, weight, cayley, trivialise):
+    matrix_exp: exp(A - A^H) of the lower triangle A; cayley: (I - S/2)^-1 (I + S/2) with S = A - A^H. householder: the product of the
+    reflections whose vectors stand below the diagonal of X, with the signs that stand on it.
+    """
+
+    def __init__(self, weight, orthogonal_map, *, use_trivialization=True):
         super().__init__()
-        self.cayley = cayley
-        self.register_buffer(
-            "base", cresset.linalg.qr(_tall(weight.detach()), mode="complete")[0].clone() if trivialise else None
-        )
+        if weight.is_complex() and orthogonal_map == "householder":
+            raise ValueError("The householder parametrization does not support complex tensors.")
+        self.shape, self.orthogonal_map = weight.shape, orthogonal_map
+        if use_trivialization:
+            self.register_buffer("base", None)
 
     def forward(self, x):
         tall = _tall(x)
         n, k = tall.shape[-2:]
-        a = tall.tril()
-        if n != k:
-            a = cresset.cat([a, a.new_zeros(n, n - k).expand(*a.shape[:-2], -1, -1)], -1)
-        a = a - a.mH
-        if self.cayley:
-            identity = cresset.eye(n, dtype=a.dtype, device=a.device)
-            q = cresset.linalg.solve(identity.sub(a, alpha=0.5), identity.add(a, alpha=0.5))
+        if self.orthogonal_map == "householder":
+            vectors = tall.tril(-1)
+            lengths = 2 / (1 + (vectors * vectors).sum(-2))
+            q = cresset.linalg.householder_product(vectors, lengths)
+            q = q * tall.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
         else:
-            q = cresset.linalg.matrix_exp(a)
-        if self.base is not None:
+            a = tall.tril()
+            if n != k:
+                a = cresset.cat([a, a.new_zeros(n, n - k).expand(*a.shape[:-2], -1, -1)], -1)
+            a = a - a.mH
+            if self.orthogonal_map == "cayley":
+                identity = cresset.eye(n, dtype=a.dtype, device=a.device)
+                q = cresset.linalg.solve(identity.sub(a, alpha=0.5), identity.add(a, alpha=0.5))
+            else:
+                q = cresset.linalg.matrix_exp(a)
+            q = q[..., :k]
+        if hasattr(self, "base"):
             q = self.base @ q
-        q = q[..., :k]
         return q.mT if x.size(-2) < x.size(-1) else q
 
     def right_inverse(self, q):
-        if self.base is None:
+        if q.shape != self.shape:
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {q.shape}."
+            )
+        tall = _tall(q)
+        n, k = tall.shape[-2:]
+        if hasattr(self, "base"):
+            if n != k:
+                tall = cresset.cat([tall, tall.new_empty(*tall.shape[:-2], n, n - k).normal_()], -1)
+            self.base = tall.clone() if n == k and _is_orthogonal(tall) else _made_orthogonal(tall)
+            # Here every map gives the identity: the skew part is zero, and the reflections of zero vectors and the signs cancel.
+            start = cresset.zeros_like(q)
+            start.diagonal(dim1=-2, dim2=-1).fill_(-1)
+            return start
+        if self.orthogonal_map != "householder":
             raise NotImplementedError(
                 "It is not possible to assign to the matrix exponential or the Cayley parametrizations when use_trivialization=False."
             )
-        if q.shape[-2:] != self.base.shape[-2:] and _tall(q).size(-2) != self.base.size(-1):
-            raise ValueError(
-                f"Expected a matrix or batch of matrices like {tuple(self.base.shape)}. Got a tensor of shape {tuple(q.shape)}."
-            )
-        tall = _tall(q)
-        complete, r = cresset.linalg.qr(tall, mode="complete")
-        diagonal = r.diagonal(dim1=-2, dim2=-1)
-        sign = cresset.where(diagonal >= 0, 1.0, -1.0).to(complete.dtype)
-        complete = complete.clone()
-        complete[..., : tall.size(-1)] *= sign.unsqueeze(-2)
-        self.base.copy_(complete)
-        # At A = 0 the map gives the base itself; A's upper part is free and stays zero.
-        return cresset.zeros_like(q)
+        reflections, lengths = cresset.geqrf(tall)
+        signs = reflections.diagonal(dim1=-2, dim2=-1)
+        # Where geqrf reflects nothing its length is 0; `forward` reflects there, with length 2, so the sign turns.
+        signs.copy_(cresset.where(lengths == 0, -signs.sign(), signs.sign()))
+        return reflections.mT if q.size(-2) < q.size(-1) else reflections
+
+
+def _made_orthogonal(x):
+    """The orthogonal factor of `x`, with the signs that make an orthogonal `x` come back."""
+    reflections, lengths = cresset.geqrf(x)
+    return cresset.linalg.householder_product(reflections, lengths) * reflections.diagonal(
+        dim1=-2, dim2=-1
+    ).sgn().unsqueeze(-2)
+
+
+def _is_orthogonal(q):
+    """Whether the columns are orthonormal, up to rounding."""
+    identity = cresset.eye(q.size(-1), dtype=q.dtype, device=q.device)
+    eps = 10 * q.size(-2) * cresset.finfo(q.dtype).eps
+    return cresset.allclose(q.mH @ q, identity, atol=eps)
 
 
 def _tall(x):
@@ -145,8 +177,12 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
     """Keep a matrix orthogonal (or its rows or columns orthonormal, if it is not square).
 
     Args:
-        orthogonal_map: "matrix_exp" (the default) or "cayley".
+        orthogonal_map: "matrix_exp", "cayley" or "householder". By default matrix_exp for square and complex matrices, else householder.
         use_trivialization: start at, and allow assigning, any orthogonal matrix.
+
+    >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 2))
+    >>> cresset.allclose(layer.weight @ layer.weight.T, cresset.eye(2), atol=1e-6)
+    True
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, cresset.Tensor):
@@ -154,10 +190,11 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
     if weight.ndim < 2:
         raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
     if orthogonal_map is None:
-        orthogonal_map = "matrix_exp"
-    if orthogonal_map not in ("matrix_exp", "cayley"):
-        raise ValueError(f'orthogonal_map has to be one of "matrix_exp", "cayley". Got: {orthogonal_map}')
-    register_parametrization(
-        module, name, _Orthogonal(weight, orthogonal_map == "cayley", use_trivialization), unsafe=True
-    )
+        orthogonal_map = "matrix_exp" if weight.size(-2) == weight.size(-1) or weight.is_complex() else "householder"
+    if orthogonal_map not in ("matrix_exp", "cayley", "householder"):
+        raise ValueError(
+            f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}'
+        )
+    made = _Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
+    register_parametrization(module, name, made, unsafe=True)
     return module

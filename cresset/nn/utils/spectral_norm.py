@@ -62,6 +62,8 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(norm)
+        module._register_state_dict_hook(_Versioned(norm))
+        module._register_load_state_dict_pre_hook(_FromOlderForm(norm))
         return norm
 
     def remove(self, module):
@@ -74,6 +76,49 @@ class SpectralNorm:
 
     def __call__(self, module, inputs):
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
+
+
+class _Versioned:
+    """The hook that writes the form's version beside the state."""
+
+    def __init__(self, norm):
+        self.norm = norm
+
+    def __call__(self, module, state_dict, prefix, local_metadata):
+        versions = local_metadata.setdefault("spectral_norm", {})
+        key = self.norm.name + ".version"
+        if key in versions:
+            raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
+        versions[key] = self.norm._version
+
+
+class _FromOlderForm:
+    """The hook that makes the buffer `name_v` for a state of version 0, which holds `name` itself instead."""
+
+    def __init__(self, norm):
+        self.norm = norm
+
+    def __call__(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        version = local_metadata.get("spectral_norm", {}).get(self.norm.name + ".version")
+        key = prefix + self.norm.name
+        if (
+            version is None
+            and key not in state_dict
+            and all(key + suffix in state_dict for suffix in ("_orig", "_u", "_v"))
+        ):
+            return  # a newer state without its metadata
+        if version is not None and version >= 1:
+            return
+        missing = [key + suffix for suffix in ("_orig", "", "_u") if key + suffix not in state_dict]
+        if missing:
+            missing_keys.extend(missing if strict else [])
+            return
+        with cresset.no_grad():
+            weight, u = state_dict[key + "_orig"], state_dict[key + "_u"]
+            sigma = (weight / state_dict.pop(key)).mean()
+            matrix = as_matrix(weight, self.norm.dim)
+            v = cresset.linalg.pinv(matrix.T @ matrix) @ (matrix.T @ u)
+            state_dict[key + "_v"] = v * (sigma / u.dot(matrix @ v))
 
 
 def transposed_kinds():
@@ -101,5 +146,8 @@ def remove_spectral_norm(module, name="weight"):
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)
             del module._forward_pre_hooks[key]
+            for hooks in (module._state_dict_hooks, module._load_state_dict_pre_hooks):
+                for number in [n for n, kept in hooks.items() if getattr(kept, "norm", None) is hook]:
+                    del hooks[number]
             return module
     raise ValueError(f"spectral_norm of '{name}' not found in {module}")

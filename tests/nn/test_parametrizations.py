@@ -1,0 +1,73 @@
+"""Weights that are functions of others: orthogonal matrices in three maps, and spectral norms of states in the older form."""
+
+import pytest
+
+import cresset
+from cresset import nn
+from cresset.nn.utils import parametrizations, remove_spectral_norm, spectral_norm
+
+
+@pytest.mark.parametrize("sizes", [(4, 4), (5, 2), (2, 5)])
+@pytest.mark.parametrize("orthogonal_map", ["matrix_exp", "cayley", "householder"])
+def test_weight_stays_orthogonal_while_it_learns(sizes, orthogonal_map):
+    layer = parametrizations.orthogonal(nn.Linear(*sizes, dtype=cresset.float64), orthogonal_map=orthogonal_map)
+    optimizer = cresset.optim.SGD(layer.parameters(), lr=0.1)
+    before = layer.weight.detach().clone()
+    for _ in range(3):
+        optimizer.zero_grad()
+        (layer(cresset.ones(sizes[0], dtype=cresset.float64)) - 1).square().sum().backward()
+        optimizer.step()
+    weight = layer.weight.detach()
+    tall = weight if weight.size(0) >= weight.size(1) else weight.T
+    assert cresset.allclose(tall.T @ tall, cresset.eye(min(sizes), dtype=cresset.float64))
+    assert not cresset.allclose(weight, before)
+
+
+@pytest.mark.parametrize("orthogonal_map", ["matrix_exp", "cayley", "householder"])
+def test_an_orthogonal_matrix_can_be_assigned(orthogonal_map):
+    layer = parametrizations.orthogonal(nn.Linear(2, 2), orthogonal_map=orthogonal_map)
+    turn = cresset.tensor([[0.0, -1.0], [1.0, 0.0]])
+    layer.weight = turn
+    assert cresset.allclose(layer.weight, turn, atol=1e-6)
+    with pytest.raises(ValueError, match="Expected a matrix or batch of matrices of shape"):
+        layer.weight = cresset.eye(3)
+
+
+def test_maps_without_a_base_cannot_be_assigned_but_householder_can():
+    layer = parametrizations.orthogonal(nn.Linear(2, 2), orthogonal_map="cayley", use_trivialization=False)
+    with pytest.raises(NotImplementedError, match="not possible to assign"):
+        layer.weight = cresset.eye(2)
+    layer = parametrizations.orthogonal(nn.Linear(2, 2), orthogonal_map="householder", use_trivialization=False)
+    layer.weight = cresset.tensor([[0.0, 1.0], [1.0, 0.0]])
+    assert cresset.allclose(layer.weight, cresset.tensor([[0.0, 1.0], [1.0, 0.0]]), atol=1e-6)
+
+
+def test_unknown_maps_and_complex_reflections_are_refused():
+    with pytest.raises(ValueError, match='has to be one of "matrix_exp", "cayley", "householder"'):
+        parametrizations.orthogonal(nn.Linear(2, 2), orthogonal_map="spiral")
+    with pytest.raises(ValueError, match="does not support complex"):
+        parametrizations.orthogonal(nn.Linear(2, 2, dtype=cresset.complex64), orthogonal_map="householder")
+
+
+def test_a_spectral_norm_of_version_0_gets_its_missing_vector():
+    layer = spectral_norm(nn.Linear(3, 2, bias=False))
+    for _ in range(50):
+        layer(cresset.ones(1, 3))  # the estimates settle
+    state = layer.state_dict()
+    assert state._metadata[""]["spectral_norm"] == {"weight.version": 1}
+    v = state.pop("weight_v")
+    state["weight"] = layer.weight.detach().clone()
+    state._metadata[""].pop("spectral_norm")
+    other = spectral_norm(nn.Linear(3, 2, bias=False))
+    other.load_state_dict(state)
+    assert cresset.allclose(other.weight_v, v, atol=1e-4)
+    state.pop("weight")
+    with pytest.raises(RuntimeError, match='Missing key.*"weight"'):
+        spectral_norm(nn.Linear(3, 2, bias=False)).load_state_dict(state)
+
+
+def test_a_removed_spectral_norm_leaves_no_trace_in_the_state():
+    layer = remove_spectral_norm(spectral_norm(nn.Linear(3, 2, bias=False)))
+    state = layer.state_dict()
+    assert list(state) == ["weight"] and state._metadata[""] == {"version": 1}
+    layer.load_state_dict(state)
