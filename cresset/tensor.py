@@ -413,6 +413,21 @@ def cuda(self, device=None, non_blocking=False, memory_format=None):
     return self.to("cuda" if device is None else device)
 
 
+def xpu(self, device=None, non_blocking=False, memory_format=None):
+    """The tensor on one of Intel's GPUs; there is no support for them, so that is an error."""
+    raise AssertionError("Torch not compiled with XPU enabled")
+
+
+def mtia(self, device=None, non_blocking=False, memory_format=None):
+    """The tensor on one of Meta's accelerators; there is no support for them, so that is an error."""
+    raise AssertionError("Torch not compiled with MTIA enabled")
+
+
+def ipu(self, device=None, non_blocking=False, memory_format=None):
+    """The tensor on one of Graphcore's processors; there is no support for them, so that is an error."""
+    raise RuntimeError("ipu: there is no support for ipu devices")
+
+
 def dim_order(self, ambiguity_check=False):
     """The dimensions from the outermost in memory to the innermost."""
     return tuple(sorted(range(self.dim()), key=lambda d: (-self.stride(d), d)))
@@ -476,7 +491,7 @@ def _disabled_torch_function(cls, func, types, args=(), kwargs=None):
 METHODS = [
     __repr__, __format__, _repr_html_, __iter__, __contains__, __reversed__, __complex__, __dir__, tolist, numpy, __array__, __array_wrap__, __dlpack__, __dlpack_device__,
     __array_namespace__, __deepcopy__, __reduce_ex__, set_, as_strided_, is_set_to, untyped_storage, storage, element_size, is_shared,
-    share_memory_, pin_memory, type, new_tensor, new, as_subclass, cuda, dim_order, resize_as_, map_, apply_,
+    share_memory_, pin_memory, type, new_tensor, new, as_subclass, cuda, xpu, mtia, ipu, dim_order, resize_as_, map_, apply_,
 ]  # fmt: skip
 
 

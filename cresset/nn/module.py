@@ -571,6 +571,18 @@ class Module:
         """Move all parameters and buffers to a GPU."""
         return self._apply(lambda t: t.cuda(device))
 
+    def xpu(self, device=None):
+        """Move all parameters and buffers to one of Intel's GPUs; there is no support for them, so that is an error."""
+        return self._apply(lambda t: t.xpu(device))
+
+    def mtia(self, device=None):
+        """Move all parameters and buffers to one of Meta's accelerators; there is no support for them, so that is an error."""
+        return self._apply(lambda t: t.mtia(device))
+
+    def ipu(self, device=None):
+        """Move all parameters and buffers to one of Graphcore's processors; there is no support for them, so that is an error."""
+        return self._apply(lambda t: t.ipu(device))
+
     def share_memory(self):
         """Move all parameters and buffers to memory that processes share."""
         return self._apply(lambda t: t.share_memory_())

@@ -4,12 +4,18 @@ import functools
 import itertools
 import warnings
 from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
 from copy import deepcopy
+from typing import Any, Self, TypeAlias
 
 import cresset
 
 from ..autograd.hooks import RemovableHandle
 from ..nn.parameter import forget_gradients
+
+# What may be given as `params`, for annotations.
+ParamsT: TypeAlias = Iterable[cresset.Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, cresset.Tensor]]
+StateDict: TypeAlias = dict[str, Any]
 
 _global_pre_hooks, _global_post_hooks = OrderedDict(), OrderedDict()
 
@@ -76,6 +82,9 @@ class Optimizer:
             or pairs of name and parameter.
         defaults: the settings of groups that do not say otherwise.
     """
+
+    OptimizerPreHook: TypeAlias = Callable[[Self, tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]] | None]
+    OptimizerPostHook: TypeAlias = Callable[[Self, tuple[Any, ...], dict[str, Any]], None]
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

@@ -1,0 +1,11 @@
+"""One process, several GPUs: PyTorch's torch.nn.parallel. A batch is scattered, the model replicated, its copies applied, their results gathered."""
+
+from ... import missing_names as _missing_names
+from .data_parallel import DataParallel, data_parallel
+from .parallel_apply import parallel_apply
+from .replicate import replicate
+from .scatter_gather import gather, scatter
+
+__all__ = ["DataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
+
+__getattr__ = _missing_names.of(__name__)
