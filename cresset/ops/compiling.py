@@ -33,7 +33,9 @@ PROMOTIONS = {"same": 0, "float": 1, "bool": 2, "real": 3}  # enum Promotion
 HEADERS = (
     "base/fused_multiply_add.h",
     "base/vector_math.h",
+    "base/integer_math.h",
     "base/special_math.h",
+    "base/complex_arithmetic.h",
     "base/complex_math.h",
     "dispatch/pointwise.h",
     "dispatch/pointwise_loop.h",

@@ -1,129 +1,282 @@
-// Complex numbers for the generated loops: arithmetic by the school formulas, functions by the C++ library.
+// Functions of complex numbers, made of those of real ones.
 //
-// A product is (ac - bd) + (ad + bc) i with no rescue for infinities, as PyTorch computes it. Included only by code
-// that is compiled for the baseline instruction set.
+// At infinities, nan and signed zeros they give what the C standard (annex G) asks for; elsewhere a few units in the last
+// place of each part. Included by code that is compiled for the baseline instruction set only, and by CUDA kernels that
+// need it (cresset/cuda/kernels/complex.cuh).
 #pragma once
-#include <complex>
+#ifndef CRESSET_KERNEL
+#include "base/complex_arithmetic.h"
+#endif
 
-#include "base/vector_math.h"
+namespace cresset::math {
 
-namespace cresset {
-
+// Where the functions change their formulas.
 template <typename T>
-struct Complex {
-  T re, im;
-
-  Complex() = default;
-  Complex(T re, T im = 0) : re(re), im(im) {}
-  explicit Complex(std::complex<T> z) : re(z.real()), im(z.imag()) {}
-  explicit operator std::complex<T>() const { return {re, im}; }
-
-  friend Complex operator-(Complex a) { return {-a.re, -a.im}; }
-  friend Complex operator+(Complex a, Complex b) { return {a.re + b.re, a.im + b.im}; }
-  friend Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
-  friend Complex operator*(Complex a, Complex b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-  friend Complex operator+(Complex a, T b) { return {a.re + b, a.im}; }
-  friend Complex operator+(T a, Complex b) { return {a + b.re, b.im}; }
-  friend Complex operator-(Complex a, T b) { return {a.re - b, a.im}; }
-  friend Complex operator-(T a, Complex b) { return {a - b.re, -b.im}; }
-  friend Complex operator*(Complex a, T b) { return {a.re * b, a.im * b}; }
-  friend Complex operator*(T a, Complex b) { return {a * b.re, a * b.im}; }
-  friend Complex operator/(Complex a, T b) { return {a.re / b, a.im / b}; }
-  // Smith's method: the ratio of the divisor's parts, smaller over larger, neither overflows nor vanishes as their
-  // squares would.
-  friend Complex operator/(Complex a, Complex b) {
-    if (math::abs(b.re) >= math::abs(b.im)) {
-      if (b.re == T(0) && b.im == T(0)) return {a.re / math::abs(b.re), a.im / math::abs(b.im)};
-      const T ratio = b.im / b.re, scale = T(1) / (b.re + b.im * ratio);
-      return {(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
-    }
-    const T ratio = b.re / b.im, scale = T(1) / (b.re * ratio + b.im);
-    return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
-  }
-  friend Complex operator/(T a, Complex b) { return Complex(a) / b; }
-  friend bool operator==(Complex a, Complex b) { return (a.re == b.re) & (a.im == b.im); }
-  friend bool operator!=(Complex a, Complex b) { return (a.re != b.re) | (a.im != b.im); }
-  friend bool operator==(Complex a, T b) { return (a.re == b) & (a.im == T(0)); }
-  friend bool operator!=(Complex a, T b) { return (a.re != b) | (a.im != T(0)); }
+struct ComplexRange;
+template <>
+struct ComplexRange<float> {
+  static constexpr float exp_overflows = 88.0f;
+  static constexpr float tanh_is_one = 12.0f;
+  static constexpr float huge = 8.5e37f;  // a quarter of the largest number
+  static constexpr float tiny = 1e-30f;  // sums and products below it lose digits
+  static constexpr float rescue = 1.152921504606846976e18f;  // 2^60: lifts tiny numbers
+  static constexpr float ln_rescue = 41.5888308335967186f;
+  static constexpr float far = 32768.0f;  // 1 beside its square does not count
+  static constexpr float end = 67108864.0f;  // nor beside itself
+  static constexpr float near = 1e-15f;  // the inverse of its square is near infinity
+};
+template <>
+struct ComplexRange<double> {
+  static constexpr double exp_overflows = 709.0;
+  static constexpr double tanh_is_one = 22.0;
+  static constexpr double huge = 4.4e307;
+  static constexpr double tiny = 1e-290;
+  static constexpr double rescue = 4.14951556888099295851e180;  // 2^600
+  static constexpr double ln_rescue = 415.888308335967185650;
+  static constexpr double far = 1073741824.0;
+  static constexpr double end = 36028797018963968.0;
+  static constexpr double near = 1e-150;
 };
 
-using complex64 = Complex<float>;
-using complex128 = Complex<double>;
-
-namespace math {
-
+CRESSET_INLINE float fused(float a, float b, float c) { return ::fmaf(a, b, c); }
+CRESSET_INLINE double fused(double a, double b, double c) { return ::fma(a, b, c); }
 template <typename T>
-Complex<T> complex(T re, T im) {
-  return {re, im};
-}
-inline complex64 complex(float re, float im) { return {re, im}; }
-inline complex128 complex(double re, double im) { return {re, im}; }
-
-template <typename T>
-T real(Complex<T> z) {
-  return z.re;
+CRESSET_INLINE bool is_finite(T x) {
+  return abs(x) < static_cast<T>(INFINITY);
 }
 template <typename T>
-T imag(Complex<T> z) {
-  return z.im;
+CRESSET_INLINE bool is_infinity(T x) {
+  return abs(x) == static_cast<T>(INFINITY);
 }
 template <typename T>
-T abs(Complex<T> z) {
+CRESSET_INLINE Complex<T> times_i(Complex<T> z) {
+  return {-z.im, z.re};
+}
+template <typename T>
+CRESSET_INLINE Complex<T> over_i(Complex<T> z) {
+  return {z.im, -z.re};
+}
+
+template <typename T>
+CRESSET_DEVICE T abs(Complex<T> z) {
   return hypot(z.re, z.im);
 }
-template <typename T>
-Complex<T> conj(Complex<T> z) {
-  return {z.re, -z.im};
-}
 
-#define CRESSET_COMPLEX_FUNCTION(name)                             \
-  template <typename T>                                            \
-  Complex<T> name(Complex<T> z) {                                  \
-    return Complex<T>(std::name(static_cast<std::complex<T>>(z))); \
+// ---- exponentials ----
+
+template <typename T>
+CRESSET_DEVICE Complex<T> exp(Complex<T> z) {
+  const T nan = static_cast<T>(NAN), infinity = static_cast<T>(INFINITY);
+  if (z.im == T(0)) return {exp(z.re), z.im};
+  if (!is_finite(z.im)) {
+    if (z.re == -infinity) return {T(0), copysign(T(0), z.im)};
+    return {z.re == infinity ? infinity : nan, nan};
   }
-CRESSET_COMPLEX_FUNCTION(exp)
-CRESSET_COMPLEX_FUNCTION(log)
-CRESSET_COMPLEX_FUNCTION(log10)
-CRESSET_COMPLEX_FUNCTION(sqrt)
-CRESSET_COMPLEX_FUNCTION(sin)
-CRESSET_COMPLEX_FUNCTION(cos)
-CRESSET_COMPLEX_FUNCTION(tan)
-CRESSET_COMPLEX_FUNCTION(sinh)
-CRESSET_COMPLEX_FUNCTION(cosh)
-CRESSET_COMPLEX_FUNCTION(tanh)
-CRESSET_COMPLEX_FUNCTION(asin)
-CRESSET_COMPLEX_FUNCTION(acos)
-CRESSET_COMPLEX_FUNCTION(atan)
-CRESSET_COMPLEX_FUNCTION(asinh)
-CRESSET_COMPLEX_FUNCTION(acosh)
-CRESSET_COMPLEX_FUNCTION(atanh)
-#undef CRESSET_COMPLEX_FUNCTION
-
+  const T c = cos(z.im), s = sin(z.im);
+  if (z.re > ComplexRange<T>::exp_overflows) {  // the product may not
+    const T root = exp(T(0.5) * z.re);
+    return {root * c * root, root * s * root};
+  }
+  const T size = exp(z.re);
+  return {size * c, size * s};
+}
 template <typename T>
-Complex<T> exp2(Complex<T> z) {
+CRESSET_DEVICE Complex<T> exp2(Complex<T> z) {
   return exp(z * T(0.693147180559945309417));
 }
 // exp(a + bi) - 1: its real part is (exp(a) - 1) cos(b) + (cos(b) - 1), in which nothing cancels for small a and b.
 template <typename T>
-Complex<T> expm1(Complex<T> z) {
+CRESSET_DEVICE Complex<T> expm1(Complex<T> z) {
   const T growth = expm1(z.re), half_sine = sin(z.im * T(0.5));
   return {growth * cos(z.im) - T(2) * half_sine * half_sine, (growth + T(1)) * sin(z.im)};
 }
+
+// ---- logarithms ----
+
+// log|z|. Near |z| = 1 from |z|^2 - 1, in which products are exact, so that nothing is lost when they cancel.
 template <typename T>
-Complex<T> log2(Complex<T> z) {
+CRESSET_DEVICE T log_of_size(Complex<T> z) {
+  using Range = ComplexRange<T>;
+  const T x = abs(z.re), y = abs(z.im), large = x < y ? y : x, small = x < y ? x : y;
+  if (large > Range::huge && large < static_cast<T>(INFINITY)) {
+    return log(hypot(T(0.25) * large, T(0.25) * small)) + T(1.38629436111989061883);
+  }
+  if (large < Range::tiny) return log(hypot(large * Range::rescue, small * Range::rescue)) - Range::ln_rescue;
+  if (large > T(0.5) && large < T(1.5)) {
+    const T a = large * large, b = small * small;
+    const T excess = b < T(0.25) ? (a - T(1)) + b : (a - T(0.5)) + (b - T(0.5));
+    return T(0.5) * log1p(excess + (fused(large, large, -a) + fused(small, small, -b)));
+  }
+  return log(hypot(x, y));
+}
+template <typename T>
+CRESSET_DEVICE Complex<T> log(Complex<T> z) {
+  return {log_of_size(z), atan2(z.im, z.re)};
+}
+template <typename T>
+CRESSET_DEVICE Complex<T> log2(Complex<T> z) {
   return log(z) * T(1.44269504088896340736);
+}
+template <typename T>
+CRESSET_DEVICE Complex<T> log10(Complex<T> z) {
+  return log(z) / T(2.30258509299404568402);
 }
 // log(1 + a + bi): |1 + z|^2 - 1 is a (2 + a) + b^2, exact for small z.
 template <typename T>
-Complex<T> log1p(Complex<T> z) {
+CRESSET_DEVICE Complex<T> log1p(Complex<T> z) {
   const T excess = z.re * (T(2) + z.re) + z.im * z.im;
   const bool small = (abs(z.re) < T(0.5)) & (abs(z.im) < T(0.5));
   return {small ? T(0.5) * log1p(excess) : log(abs(z + T(1))), atan2(z.im, z.re + T(1))};
 }
+
+// ---- powers ----
+
+// The root with a real part that is not negative: t = sqrt((|x| + |z|) / 2) is one part, y / 2t the other.
 template <typename T>
-Complex<T> pow(Complex<T> x, Complex<T> y) {
-  return Complex<T>(std::pow(static_cast<std::complex<T>>(x), static_cast<std::complex<T>>(y)));
+CRESSET_DEVICE Complex<T> sqrt(Complex<T> z) {
+  using Range = ComplexRange<T>;
+  const T nan = static_cast<T>(NAN), infinity = static_cast<T>(INFINITY);
+  if (is_infinity(z.im)) return {infinity, z.im};
+  if (z.re != z.re) return {nan, nan};
+  if (z.re == infinity) return {infinity, z.im == z.im ? copysign(T(0), z.im) : nan};
+  if (z.re == -infinity) return {z.im == z.im ? T(0) : nan, copysign(infinity, z.im)};
+  if (z.im == T(0)) {
+    const T root = sqrt(abs(z.re));
+    return z.re < T(0) ? Complex<T>(T(0), copysign(root, z.im)) : Complex<T>(root, z.im);
+  }
+  T x = abs(z.re), y = abs(z.im), back = T(1);
+  if (x > Range::huge || y > Range::huge) {
+    x *= T(0.0625), y *= T(0.0625), back = T(4);
+  } else if (x < Range::tiny && y < Range::tiny) {
+    x *= Range::rescue, y *= Range::rescue, back = T(1) / sqrt(Range::rescue);
+  }
+  const T t = sqrt((x + hypot(x, y)) * T(0.5)), other = y / (t + t) * back, root = t * back;
+  return z.re < T(0) ? Complex<T>(other, copysign(root, z.im)) : Complex<T>(root, copysign(other, z.im));
+}
+template <typename T>
+CRESSET_DEVICE Complex<T> pow(Complex<T> x, Complex<T> y) {
+  return exp(y * log(x));
 }
 
-}  // namespace math
-}  // namespace cresset
+// ---- hyperbolic and circular functions ----
+
+template <typename T>
+CRESSET_DEVICE Complex<T> sinh(Complex<T> z) {
+  const T nan = static_cast<T>(NAN);
+  if (z.im == T(0)) return {sinh(z.re), z.im};
+  if (!is_finite(z.im)) return {z.re == T(0) || is_infinity(z.re) ? z.re : nan, nan};
+  const T c = cos(z.im), s = sin(z.im);
+  if (abs(z.re) > ComplexRange<T>::exp_overflows) {
+    const T root = exp(T(0.5) * abs(z.re)), half = T(0.5) * root;
+    return {copysign(half, z.re) * c * root, half * s * root};
+  }
+  return {sinh(z.re) * c, cosh(z.re) * s};
+}
+template <typename T>
+CRESSET_DEVICE Complex<T> cosh(Complex<T> z) {
+  const T nan = static_cast<T>(NAN);
+  if (z.im == T(0)) return {cosh(z.re), z.re != z.re ? z.im : z.im * copysign(T(1), z.re)};
+  if (!is_finite(z.im)) {
+    return {is_infinity(z.re) ? static_cast<T>(INFINITY) : nan, z.re == T(0) ? T(0) : nan};
+  }
+  const T c = cos(z.im), s = sin(z.im);
+  if (z.re == T(0)) return {c, z.re * s};
+  if (abs(z.re) > ComplexRange<T>::exp_overflows) {
+    const T root = exp(T(0.5) * abs(z.re)), half = T(0.5) * root;
+    return {half * c * root, copysign(half, z.re) * s * root};
+  }
+  return {cosh(z.re) * c, sinh(z.re) * s};
+}
+// (sinh cosh + i sin cos) / (sinh^2 + cos^2)
+template <typename T>
+CRESSET_DEVICE Complex<T> tanh(Complex<T> z) {
+  const T nan = static_cast<T>(NAN);
+  if (is_infinity(z.re)) {
+    const bool turns = is_finite(z.im) & (abs(z.im) > T(1));
+    return {copysign(T(1), z.re), copysign(T(0), turns ? sin(z.im) * cos(z.im) : z.im)};
+  }
+  if (z.im == T(0)) return {tanh(z.re), z.im};
+  if (!is_finite(z.im)) return {z.re == T(0) ? z.re : nan, nan};
+  const T c = cos(z.im), s = sin(z.im);
+  if (abs(z.re) > ComplexRange<T>::tanh_is_one) {
+    const T fall = exp(-abs(z.re));
+    return {copysign(T(1), z.re), T(4) * s * c * fall * fall};
+  }
+  const T rise = sinh(z.re), below = rise * rise + c * c;
+  return {rise * cosh(z.re) / below, s * c / below};
+}
+template <typename T>
+CRESSET_DEVICE Complex<T> sin(Complex<T> z) {
+  return over_i(sinh(times_i(z)));
+}
+template <typename T>
+CRESSET_DEVICE Complex<T> cos(Complex<T> z) {
+  return cosh(times_i(z));
+}
+template <typename T>
+CRESSET_DEVICE Complex<T> tan(Complex<T> z) {
+  return over_i(tanh(times_i(z)));
+}
+
+// ---- inverse functions: Kahan's formulas, in whose sums nothing cancels ----
+
+template <typename T>
+CRESSET_DEVICE bool is_beyond(Complex<T> z, T limit) {
+  return abs(z.re) > limit || abs(z.im) > limit;
+}
+template <typename T>
+CRESSET_DEVICE Complex<T> asin(Complex<T> z) {
+  const T nan = static_cast<T>(NAN), ln2 = T(0.693147180559945309417);
+  if (z.re != z.re || z.im != z.im) {
+    if (is_infinity(z.re) || is_infinity(z.im)) return {nan, is_infinity(z.im) ? z.im : static_cast<T>(INFINITY)};
+    return {z.re == T(0) ? z.re : nan, nan};
+  }
+  if (is_beyond(z, ComplexRange<T>::far)) return {atan2(z.re, abs(z.im)), copysign(log_of_size(z) + ln2, z.im)};
+  const Complex<T> left = sqrt(T(1) - z), right = sqrt(T(1) + z);
+  return {atan2(z.re, left.re * right.re - left.im * right.im), asinh(left.re * right.im - left.im * right.re)};
+}
+template <typename T>
+CRESSET_DEVICE Complex<T> acos(Complex<T> z) {
+  const T nan = static_cast<T>(NAN), ln2 = T(0.693147180559945309417);
+  if (z.re != z.re || z.im != z.im) {
+    if (is_infinity(z.re)) return {nan, static_cast<T>(-INFINITY)};
+    if (is_infinity(z.im)) return {nan, -z.im};
+    return {z.re == T(0) ? T(1.57079632679489661923) : nan, nan};
+  }
+  if (is_beyond(z, ComplexRange<T>::far)) return {atan2(abs(z.im), z.re), -copysign(log_of_size(z) + ln2, z.im)};
+  const Complex<T> left = sqrt(T(1) - z), right = sqrt(T(1) + z);
+  return {T(2) * atan2(left.re, right.re), asinh(right.re * left.im - right.im * left.re)};
+}
+template <typename T>
+CRESSET_DEVICE Complex<T> asinh(Complex<T> z) {
+  return over_i(asin(times_i(z)));
+}
+template <typename T>
+CRESSET_DEVICE Complex<T> acosh(Complex<T> z) {
+  const Complex<T> angle = acos(z);
+  return {abs(angle.im), copysign(angle.re, z.im)};
+}
+// log((1 + z) / (1 - z)) / 2
+template <typename T>
+CRESSET_DEVICE Complex<T> atanh(Complex<T> z) {
+  using Range = ComplexRange<T>;
+  const T nan = static_cast<T>(NAN), quarter_turn = T(1.57079632679489661923);
+  const T x = abs(z.re), y = abs(z.im);
+  if (is_infinity(x) || is_infinity(y)) return {copysign(T(0), z.re), z.im != z.im ? nan : copysign(quarter_turn, z.im)};
+  if (x != x || y != y) return {z.re == T(0) ? z.re : nan, nan};
+  if (is_beyond(z, Range::end)) {
+    const T size = x < y ? y : x, ratio = (x < y ? x : y) / size, square = T(1) + ratio * ratio;
+    return {z.re / size / size / square, copysign(quarter_turn, z.im)};
+  }
+  const T rest = T(1) - x, distance = rest * rest + y * y;
+  // Beside 1 the distance is y alone, whose square may vanish.
+  const bool beside = (x == T(1)) & (y < Range::near);
+  const T re = beside ? T(0.5) * (T(0.693147180559945309417) - log(y)) : T(0.25) * log1p(T(4) * x / distance);
+  return {copysign(re, z.re), T(0.5) * atan2(T(2) * z.im, rest * (T(1) + x) - y * y)};
+}
+template <typename T>
+CRESSET_DEVICE Complex<T> atan(Complex<T> z) {
+  return over_i(atanh(times_i(z)));
+}
+
+}  // namespace cresset::math

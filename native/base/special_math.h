@@ -1,66 +1,28 @@
-// Functions of the generated loops that have branches or call the C library: whole numbers, gamma and Bessel functions.
+// Functions of the generated loops that have branches or call the C library: gamma and Bessel functions, polynomials.
 //
-// Included only by code that is compiled for the baseline instruction set.
+// Included by code that is compiled for the baseline instruction set only, and by CUDA kernels that need it
+// (cresset/cuda/kernels/special.cuh).
 #pragma once
-#include "base/vector_math.h"
+#ifndef CRESSET_KERNEL
+#include "base/integer_math.h"
+#define CRESSET_DEVICE
+#endif
 
 namespace cresset::math {
 
-// ---- whole numbers ----
-
-// Quotient towards zero and remainder. A zero divisor gives 0 (the caller reports it); the one quotient that overflows
-// wraps.
-CRESSET_INLINE int64_t quotient(int64_t x, int64_t y) {
-  if (y == 0) return 0;
-  if (y == -1) return static_cast<int64_t>(-static_cast<uint64_t>(x));
-  return x / y;
-}
-CRESSET_INLINE uint64_t quotient(uint64_t x, uint64_t y) { return y == 0 ? 0 : x / y; }
-CRESSET_INLINE int64_t modulo(int64_t x, int64_t y) { return y == 0 || y == -1 ? 0 : x % y; }
-CRESSET_INLINE uint64_t modulo(uint64_t x, uint64_t y) { return y == 0 ? 0 : x % y; }
-
-CRESSET_INLINE uint64_t gcd(uint64_t x, uint64_t y) {
-  while (y != 0) {
-    const uint64_t rest = x % y;
-    x = y;
-    y = rest;
-  }
-  return x;
-}
-CRESSET_INLINE int64_t gcd(int64_t x, int64_t y) {
-  return static_cast<int64_t>(gcd(static_cast<uint64_t>(abs(x)), static_cast<uint64_t>(abs(y))));
-}
-
-// Shifts by any number of bits: what leaves the 64 bits is lost, a negative count counts as too many.
-CRESSET_INLINE int64_t shl(int64_t x, int64_t n) {
-  return n < 0 || n > 63 ? 0 : static_cast<int64_t>(static_cast<uint64_t>(x) << n);
-}
-CRESSET_INLINE uint64_t shl(uint64_t x, uint64_t n) { return n > 63 ? 0 : x << n; }
-CRESSET_INLINE int64_t shr(int64_t x, int64_t n) { return x >> (n < 0 || n > 63 ? 63 : n); }
-CRESSET_INLINE uint64_t shr(uint64_t x, uint64_t n) { return n > 63 ? 0 : x >> n; }
-
-// x^n by squaring, modulo 2^64; a negative power is 0 unless x is 1 or -1.
-CRESSET_INLINE uint64_t pow(uint64_t x, uint64_t n) {
-  uint64_t result = 1;
-  for (; n != 0; n >>= 1, x *= x) {
-    if (n & 1) result *= x;
-  }
-  return result;
-}
-CRESSET_INLINE int64_t pow(int64_t x, int64_t n) {
-  if (n < 0) return x == 1 ? 1 : x == -1 ? (n & 1 ? -1 : 1) : 0;
-  return static_cast<int64_t>(pow(static_cast<uint64_t>(x), static_cast<uint64_t>(n)));
-}
+CRESSET_INLINE bool is_infinite(double x) { return ::fabs(x) == static_cast<double>(INFINITY); }
 
 // ---- gamma functions ----
 
+#ifndef CRESSET_KERNEL  // math.cuh has it
 inline double lgamma(double x) {
   int sign;
   return ::lgamma_r(x, &sign);
 }
+#endif
 
 // The sum of (k + q)^-s over k >= 0: terms one by one until k + q > 9, the rest by the Euler-Maclaurin formula.
-inline double zeta(double s, double q) {
+CRESSET_DEVICE inline double zeta(double s, double q) {
   if (s == 1.0) return INFINITY;
   if (!(s > 1.0)) return NAN;
   if (q <= 0.0) {
@@ -68,7 +30,7 @@ inline double zeta(double s, double q) {
     if (s != ::floor(s)) return NAN;
   }
   if (q != q) return q;
-  if (std::isinf(q)) return 0.0;
+  if (is_infinite(q)) return 0.0;
   double sum = 0.0, a = q;
   for (int k = 0; k < 10 || a <= 9.0; ++k, a += 1.0) {
     const double term = ::pow(a, -s);
@@ -96,7 +58,7 @@ inline double zeta(double s, double q) {
 }
 
 // x^a exp(-x) / gamma(a + 1). For large a by Stirling's series, in which the large logarithms have cancelled on paper.
-inline double gamma_weight(double a, double x) {
+CRESSET_DEVICE inline double gamma_weight(double a, double x) {
   if (a < 20.0) return ::exp(a * ::log(x) - x - lgamma(a + 1.0));
   const double d = (x - a) / a;
   const double inverse = 1.0 / (a * a);
@@ -105,7 +67,7 @@ inline double gamma_weight(double a, double x) {
 }
 
 // The part below x by its power series, good for x < a + 1.
-inline double igamma_series(double a, double x) {
+CRESSET_DEVICE inline double igamma_series(double a, double x) {
   double term = 1.0, sum = 1.0;
   for (int k = 1; k < 20000 && term > 1e-17 * sum; ++k) {
     term *= x / (a + k);
@@ -114,7 +76,7 @@ inline double igamma_series(double a, double x) {
   return sum * gamma_weight(a, x);
 }
 // The part above x by its continued fraction (Lentz's method), good for x >= a + 1.
-inline double igammac_fraction(double a, double x) {
+CRESSET_DEVICE inline double igammac_fraction(double a, double x) {
   double b = x + 1.0 - a, c = 1e300, d = 1.0 / b, h = d;
   for (int k = 1; k < 20000; ++k) {
     const double an = -k * (k - a);
@@ -128,51 +90,87 @@ inline double igammac_fraction(double a, double x) {
   return gamma_weight(a, x) * a * h;
 }
 
-inline double igamma(double a, double x) {
+CRESSET_DEVICE inline double igamma(double a, double x) {
   if (a != a || x != x || a < 0.0 || x < 0.0) return NAN;
   if (a == 0.0) return x > 0.0 ? 1.0 : NAN;
   if (x == 0.0) return 0.0;
-  if (std::isinf(a)) return std::isinf(x) ? NAN : 0.0;
-  if (std::isinf(x)) return 1.0;
+  if (is_infinite(a)) return is_infinite(x) ? NAN : 0.0;
+  if (is_infinite(x)) return 1.0;
   return x < a + 1.0 ? igamma_series(a, x) : 1.0 - igammac_fraction(a, x);
 }
-inline double igammac(double a, double x) {
+CRESSET_DEVICE inline double igammac(double a, double x) {
   if (a != a || x != x || a < 0.0 || x < 0.0) return NAN;
   if (a == 0.0) return x > 0.0 ? 0.0 : NAN;
   if (x == 0.0) return 1.0;
-  if (std::isinf(a)) return std::isinf(x) ? NAN : 1.0;
-  if (std::isinf(x)) return 0.0;
+  if (is_infinite(a)) return is_infinite(x) ? NAN : 1.0;
+  if (is_infinite(x)) return 0.0;
   return x < a + 1.0 ? 1.0 - igamma_series(a, x) : igammac_fraction(a, x);
 }
 
 // ---- Bessel and Airy functions ----
 
-inline double bessel_j0(double x) { return ::j0(x); }
-inline double bessel_j1(double x) { return ::j1(x); }
-inline double bessel_y0(double x) { return x < 0.0 ? NAN : ::y0(x); }
-inline double bessel_y1(double x) { return x < 0.0 ? NAN : ::y1(x); }
+CRESSET_DEVICE inline double bessel_j0(double x) { return ::j0(x); }
+CRESSET_DEVICE inline double bessel_j1(double x) { return ::j1(x); }
+CRESSET_DEVICE inline double bessel_y0(double x) { return x < 0.0 ? NAN : ::y0(x); }
+CRESSET_DEVICE inline double bessel_y1(double x) { return x < 0.0 ? NAN : ::y1(x); }
 
-// Ai by Bessel functions of order 1/3 of 2/3 |x|^(3/2).
-inline double airy_ai(double x) {
+// Ai by its power series f(x) Ai(0) + g(x) Ai'(0): nothing cancels for small x.
+CRESSET_DEVICE inline double airy_series(double x) {
+  const double cube = x * x * x;
+  double f = 1.0, g = x, f_sum = f, g_sum = g;
+  for (int k = 3; k < 45; k += 3) {
+    f *= cube / (k * (k - 1.0));
+    g *= cube / (k * (k + 1.0));
+    f_sum += f;
+    g_sum += g;
+  }
+  return 0.355028053887817239 * f_sum - 0.258819403792806798 * g_sum;
+}
+// Further out by Bessel functions of order 1/3 of z = 2/3 |x|^(3/2), as integrals along the path of steepest descent.
+// There the integrand falls off on both sides and has no singularity within pi/2: the trapezoidal rule has all digits.
+//   K(z) = exp(-z) integral of exp(-2 z sinh(s/2)^2) cosh(s/3)
+//   J(z) + i Y(z) = exp(i (z - pi/6)) / (pi i) integral of exp(-z sinh(s) tanh(s)) 2 cosh(u/3) du,  u = s + i atan(sinh(s))
+CRESSET_DEVICE inline double airy_ai(double x) {
+  constexpr double kPi = 3.14159265358979323846, kRoot3 = 1.73205080756887729;
   if (x != x) return x;
-  if (std::isinf(x)) return x > 0.0 ? 0.0 : NAN;
+  if (is_infinite(x)) return x > 0.0 ? 0.0 : NAN;
   if (x > 103.9) return 0.0;
-  if (x == 0.0) return 0.355028053887817239;
+  if (x > -1.0 && x < 1.0) return airy_series(x);
   const double size = ::fabs(x), root = ::sqrt(size), z = 2.0 / 3.0 * size * root;
-  if (x > 0.0) return root * std::cyl_bessel_k(1.0 / 3, z) / (3.14159265358979323846 * 1.73205080756887729);
-  return 0.5 * root * (std::cyl_bessel_j(1.0 / 3, z) - std::cyl_neumann(1.0 / 3, z) / 1.73205080756887729);
+  if (x > 0.0) {
+    const double step = z < 10.0 ? 0.2 : 0.6325 / ::sqrt(z);
+    double sum = 0.5;
+    for (double s = step, weight = 1.0; weight > 1e-18; s += step) {
+      const double half = ::sinh(0.5 * s);
+      weight = ::exp(-2.0 * z * half * half);
+      sum += weight * ::cosh(s / 3.0);
+    }
+    return root * step * sum * ::exp(-z) / (kPi * kRoot3);
+  }
+  const double step = z < 11.0 ? 0.12 : 0.4 / ::sqrt(z);
+  double re = 1.0, im = 1.0;  // of the sum: at s = 0 the integrand is 2 (1 + i), and counts half
+  for (double s = step, weight = 1.0; weight > 1e-18; s += step) {
+    const double rise = ::sinh(s), slope = 1.0 / ::cosh(s), turn = ::atan(rise) / 3.0;
+    weight = ::exp(-z * rise * rise * slope);
+    const double a = 2.0 * weight * ::cosh(s / 3.0) * ::cos(turn), b = 2.0 * weight * ::sinh(s / 3.0) * ::sin(turn);
+    re += a - b * slope;
+    im += a * slope + b;
+  }
+  const double angle = z - kPi / 6.0, c = ::cos(angle) * step / kPi, s = ::sin(angle) * step / kPi;
+  const double bessel_j = c * im + s * re, bessel_y = s * im - c * re;
+  return 0.5 * root * (bessel_j - bessel_y / kRoot3);
 }
 
 // ---- orthogonal polynomials ----
 
 // A fraction of the degree is dropped. Above a million the value is nan: no recurrence that long has a digit left.
-inline int64_t whole_degree(double degree) {
+CRESSET_DEVICE inline int64_t whole_degree(double degree) {
   return degree <= 1e6 ? static_cast<int64_t>(degree < -1.0 ? -1.0 : degree) : 1000001;
 }
 
 // The Chebyshev polynomials of the four kinds have the recurrence p(k+1) = 2 x p(k) - p(k-1) and differ in p(1); inside
 // (-1, 1) a high degree is a circular function of acos(x).
-inline double chebyshev_recurrence(double x, int64_t n, double first) {
+CRESSET_DEVICE inline double chebyshev_recurrence(double x, int64_t n, double first) {
   double before = 1.0, last = first;
   if (n == 0) return before;
   for (int64_t k = 1; k < n && last == last; ++k) {
@@ -182,7 +180,7 @@ inline double chebyshev_recurrence(double x, int64_t n, double first) {
   }
   return last;
 }
-inline double chebyshev_t(double x, double degree) {
+CRESSET_DEVICE inline double chebyshev_t(double x, double degree) {
   const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
   if (n > 1000000) return NAN;
@@ -190,7 +188,7 @@ inline double chebyshev_t(double x, double degree) {
   if (n > 6 && ::fabs(x) < 1.0) return ::cos(n * ::acos(x));
   return chebyshev_recurrence(x, n, x);
 }
-inline double chebyshev_u(double x, double degree) {
+CRESSET_DEVICE inline double chebyshev_u(double x, double degree) {
   const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
   if (n > 1000000) return NAN;
@@ -198,7 +196,7 @@ inline double chebyshev_u(double x, double degree) {
   if (n > 8 && ::fabs(x) < 1.0) return ::sin((n + 1) * ::acos(x)) / ::sin(::acos(x));
   return chebyshev_recurrence(x, n, 2.0 * x);
 }
-inline double chebyshev_v(double x, double degree) {
+CRESSET_DEVICE inline double chebyshev_v(double x, double degree) {
   const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
   if (n > 1000000) return NAN;
@@ -206,7 +204,7 @@ inline double chebyshev_v(double x, double degree) {
   if (n > 8 && ::fabs(x) < 1.0) return ::cos((n + 0.5) * ::acos(x)) / ::cos(0.5 * ::acos(x));
   return chebyshev_recurrence(x, n, 2.0 * x - 1.0);
 }
-inline double chebyshev_w(double x, double degree) {
+CRESSET_DEVICE inline double chebyshev_w(double x, double degree) {
   const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
   if (n > 1000000) return NAN;
@@ -216,7 +214,7 @@ inline double chebyshev_w(double x, double degree) {
 }
 
 inline constexpr int64_t kLargestHermiteDegree = 512;  // beyond it the values leave the range of numbers
-inline double hermite_h(double x, double degree) {
+CRESSET_DEVICE inline double hermite_h(double x, double degree) {
   const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
   if (n > kLargestHermiteDegree) return NAN;
@@ -229,7 +227,7 @@ inline double hermite_h(double x, double degree) {
   }
   return last;
 }
-inline double hermite_he(double x, double degree) {
+CRESSET_DEVICE inline double hermite_he(double x, double degree) {
   const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
   if (n > kLargestHermiteDegree) return NAN;
@@ -242,7 +240,7 @@ inline double hermite_he(double x, double degree) {
   }
   return last;
 }
-inline double laguerre_l(double x, double degree) {
+CRESSET_DEVICE inline double laguerre_l(double x, double degree) {
   const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
   if (n > 1000000) return NAN;
@@ -255,7 +253,7 @@ inline double laguerre_l(double x, double degree) {
   }
   return last;
 }
-inline double legendre_p(double x, double degree) {
+CRESSET_DEVICE inline double legendre_p(double x, double degree) {
   const int64_t n = whole_degree(degree);
   if (n < 0) return 0.0;
   if (n > 1000000) return NAN;

@@ -74,10 +74,10 @@ class Variant:
     def __init__(self, update, number, flags):
         self.update, self.number, self.flags = update, number, flags
         self.name = "_".join([update.name, *(flag for flag, on in flags.items() if on)])
-        self._results = {compute: self._call(compute) for compute in COMPUTES}
-        self.has_meaning = self._results[COMPUTES[0]] is not None
+        self.results = {compute: self._call(compute) for compute in COMPUTES}
+        self.has_meaning = self.results[COMPUTES[0]] is not None
         if self.has_meaning:
-            results = self._results[COMPUTES[0]]
+            results = self.results[COMPUTES[0]]
             used = set().union(*map(leaves, results.values()), results)
             self.tensors = [name for name in update.tensors if name in used]
             self.singles = update.singles
@@ -102,7 +102,7 @@ class Variant:
         return "\n".join([*(self._loop(compute) for compute in COMPUTES), self._advance()])
 
     def _loop(self, compute):
-        update, results = self.update, self._results[compute]
+        update, results = self.update, self.results[compute]
         results = {name: results[name] for name in self.written}
         constant = frozenset((*update.singles, *update.numbers))
         before, body = print_body([(f"{name}_[i]", value) for name, value in results.items()], constant)
@@ -113,7 +113,7 @@ class Variant:
         type = TYPE_NAMES[compute]
         return "\n".join([
             f"void {self.name}_{compute}(char* const* tensors, const double* numbers, int64_t count) {{",
-            *self._read_numbers(used), *(f"  {line}" for line in before),
+            *self.read_numbers(used), *(f"  {line}" for line in before),
             *(f"  auto* {name}_ = reinterpret_cast<{type}*>(tensors[{at}]);" for at, name in enumerate(self.tensors)),
             "#pragma GCC ivdep", "  for (int64_t i = 0; i < count; ++i) {",
             *(f"    const {type} {name} = {name}_[i];" for name in self.tensors if name in used),
@@ -121,16 +121,21 @@ class Variant:
         ])  # fmt: skip
 
     def _advance(self):
-        results = self._results["f64"]
+        return "\n".join([
+            f"void {self.name}_advance([[maybe_unused]] const double* numbers, [[maybe_unused]] double* singles) {{",
+            *self.advance_lines(), "}", "",
+        ])  # fmt: skip
+
+    def advance_lines(self):
+        """The body of a function that sets `singles`, given `numbers`."""
+        results = self.results["f64"]
         changed = {name: results[name] for name in self.singles if name in results}
         before, body = print_body([(f"singles[{self.singles.index(name)}]", value) for name, value in changed.items()])
         used = set().union(*map(leaves, changed.values())) if changed else set()
-        return "\n".join([
-            f"void {self.name}_advance([[maybe_unused]] const double* numbers, [[maybe_unused]] double* singles) {{",
-            *self._read_numbers(used), *(f"  {line}" for line in (*before, *body)), "}", "",
-        ])  # fmt: skip
+        return [*self.read_numbers(used), *(f"  {line}" for line in (*before, *body))]
 
-    def _read_numbers(self, used):
+    def read_numbers(self, used):
+        """Lines that read the numbers and singles whose names are in `used`."""
         names = [*self.update.numbers, *self.update.singles]
         return [f"  const double {name} = numbers[{at}];" for at, name in enumerate(names) if name in used]
 

@@ -1,0 +1,85 @@
+// The functions that printed formulas call, by the names they have in native/base: math::exp, math::quotient, ...
+//
+// Real ones are CUDA's own (the C library's in the emulator). Those with series and loops are in special.cuh, those of
+// complex numbers in complex.cuh.
+#pragma once
+#include "types.cuh"
+
+namespace cresset {
+
+// A scalar attribute of an operator, as native/dispatch/pointwise.h has it: a formula reads the member that fits.
+struct Attribute {
+  double real, imag;
+  int64_t integer;
+};
+template <class T>
+CRESSET_INLINE T attribute(const Attribute& s) {
+  if constexpr (is_float<T>) return static_cast<T>(s.real);
+  else if constexpr (is_same<T, bool>) return s.integer != 0;
+  else if constexpr (is_complex<T>) return T(static_cast<part<T>>(s.real), static_cast<part<T>>(s.imag));
+  else return static_cast<T>(s.integer);
+}
+
+namespace math {
+
+#define CRESSET_OF_ONE(name)                                  \
+  CRESSET_INLINE float name(float x) { return ::name##f(x); } \
+  CRESSET_INLINE double name(double x) { return ::name(x); }
+#define CRESSET_OF_TWO(name)                                              \
+  CRESSET_INLINE float name(float x, float y) { return ::name##f(x, y); } \
+  CRESSET_INLINE double name(double x, double y) { return ::name(x, y); }
+CRESSET_OF_ONE(exp)
+CRESSET_OF_ONE(exp2)
+CRESSET_OF_ONE(expm1)
+CRESSET_OF_ONE(log)
+CRESSET_OF_ONE(log2)
+CRESSET_OF_ONE(log10)
+CRESSET_OF_ONE(log1p)
+CRESSET_OF_ONE(sqrt)
+CRESSET_OF_ONE(sin)
+CRESSET_OF_ONE(cos)
+CRESSET_OF_ONE(tan)
+CRESSET_OF_ONE(asin)
+CRESSET_OF_ONE(acos)
+CRESSET_OF_ONE(atan)
+CRESSET_OF_ONE(sinh)
+CRESSET_OF_ONE(cosh)
+CRESSET_OF_ONE(tanh)
+CRESSET_OF_ONE(asinh)
+CRESSET_OF_ONE(acosh)
+CRESSET_OF_ONE(atanh)
+CRESSET_OF_ONE(erf)
+CRESSET_OF_ONE(erfc)
+CRESSET_OF_ONE(floor)
+CRESSET_OF_ONE(ceil)
+CRESSET_OF_ONE(trunc)
+CRESSET_OF_ONE(rint)
+CRESSET_OF_TWO(atan2)
+CRESSET_OF_TWO(pow)
+CRESSET_OF_TWO(hypot)
+CRESSET_OF_TWO(fmod)
+CRESSET_OF_TWO(nextafter)
+CRESSET_OF_TWO(copysign)
+#undef CRESSET_OF_ONE
+#undef CRESSET_OF_TWO
+CRESSET_INLINE double lgamma(double x) { return ::lgamma(x); }
+CRESSET_INLINE bool signbit(float x) { return __builtin_bit_cast(uint32_t, x) >> 31 != 0; }
+CRESSET_INLINE bool signbit(double x) { return __builtin_bit_cast(uint64_t, x) >> 63 != 0; }
+
+// Whole numbers wrap around modulo 2^64; in C++ only the unsigned ones may.
+CRESSET_INLINE int64_t add(int64_t x, int64_t y) {
+  return static_cast<int64_t>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
+}
+CRESSET_INLINE int64_t sub(int64_t x, int64_t y) {
+  return static_cast<int64_t>(static_cast<uint64_t>(x) - static_cast<uint64_t>(y));
+}
+CRESSET_INLINE int64_t mul(int64_t x, int64_t y) {
+  return static_cast<int64_t>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
+}
+CRESSET_INLINE int64_t neg(int64_t x) { return static_cast<int64_t>(-static_cast<uint64_t>(x)); }
+CRESSET_INLINE int64_t abs(int64_t x) { return x < 0 ? neg(x) : x; }
+
+}  // namespace math
+}  // namespace cresset
+
+#include "integer_math.h"
