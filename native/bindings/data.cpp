@@ -269,6 +269,11 @@ PyObject* tolist(PyObject*, PyObject* self) {
     const Tensor t = unwrap_elements("tolist", self);
     check_implemented(!t.is_meta(), "Cannot copy out of meta tensor; no data!");
     check_has_data(t);
+    if (has_backend(t.device())) {
+      const Tensor here = empty(t.sizes(), t.dtype());
+      copy_into(here, t);
+      return list_of(here.bytes(), here.dtype(), here.sizes(), here.strides());
+    }
     return list_of(t.bytes(), t.dtype(), t.sizes(), t.strides());
   });
 }
@@ -425,8 +430,9 @@ Tensor tensor_from_data(PyObject* data, int dtype, Device device) {
     if (result.numel()) fill_from(data, sizes, 0, d, store_for(d), at);
   }
   if (!(device == Device{}) && !(device == result.device()) && device.type != DeviceType::cpu) {
-    check(device.is_meta(), "tensor: no backend for device ", device);
-    result = empty(result.sizes(), result.dtype(), device);
+    Tensor there = empty(result.sizes(), result.dtype(), device);
+    copy_into(there, result);
+    result = there;
   }
   return result;
 }

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "cuda/backend.h"
 #include "ops/register.h"
 
 namespace cresset {
@@ -19,6 +20,7 @@ NB_MODULE(_native, m) {
 #endif
   try {
     register_operators();
+    cuda::install();
     add_types(m.ptr());
     add_tensor_type(m.ptr());
     add_operator_type(m.ptr());
@@ -34,6 +36,7 @@ NB_MODULE(_native, m) {
     add_batching(m.ptr());
     add_function_type(m.ptr());
     add_profile(m.ptr());
+    add_cuda(m.ptr());
   } catch (...) {
     set_python_error();
     throw nanobind::python_error();

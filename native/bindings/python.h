@@ -156,6 +156,7 @@ void add_updates(PyObject* module);
 void add_module_type(PyObject* module);
 void add_batching(PyObject* module);
 void add_function_type(PyObject* module);
+void add_cuda(PyObject* module);
 
 PyObject* tensor_getitem(PyObject* self, PyObject* index);
 int tensor_setitem(PyObject* self, PyObject* index, PyObject* value);

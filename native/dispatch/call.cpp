@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "dispatch/in_layout.h"
+#include "dispatch/on_host.h"
 #include "dispatch/profile.h"
 
 namespace cresset {
@@ -128,7 +129,7 @@ Survey survey(const Call& c) {
       for (const Tensor& t : c.tensors(i))
         if (t.defined()) look_at(*t, s);
     } else if (v.kind == Kind::device && !s.found) {
-      s.device = v.device_;
+      s.device = resolve(v.device_);
       s.found = true;
     }
   }
@@ -170,13 +171,18 @@ void execute_on(Call& c, Device device) {
   if (op.mutates) {
     if (op.infer) op.infer(c);
     if (c.outputs.empty()) c.give(c.tensor(0));
+    if (!run && has_backend(device)) {
+      c.outputs.clear();
+      return execute_on_host(c, device);
+    }
     if (!device.is_meta()) {
       check_implemented(run, op.name(), ": not implemented on '", device, "'");
-      LongWork work(work_of(c));
+      LongWork work(device.is_cpu() ? work_of(c) : 0);
       run(c);
     }
     return;
   }
+  if (!run && has_backend(device)) return execute_on_host(c, device);
   SmallVector<Tensor, 2> targets;
   if (c.given_out) targets = std::move(c.outputs);
   else if (op.inplace) targets.push_back(c.tensor(0));
@@ -190,6 +196,11 @@ void execute_on(Call& c, Device device) {
       device = c.promised[0].device;
     }
     run = op.run_on(device);
+    if (!run && has_backend(device)) {
+      c.promised.clear();
+      c.outputs = std::move(targets);
+      return execute_on_host(c, device);
+    }
     for (int64_t i = 0; i < c.promised.size(); ++i) {
       const TensorInfo& info = c.promised[i];
       if (i < targets.size()) {
@@ -208,7 +219,7 @@ void execute_on(Call& c, Device device) {
     }
     if (!device.is_meta()) {
       check_implemented(run, op.name(), ": not implemented on '", device, "'");
-      LongWork work(work_of(c));
+      LongWork work(device.is_cpu() ? work_of(c) : 0);
       run(c);
     }
   } else {

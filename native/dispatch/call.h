@@ -1,6 +1,7 @@
 // The call path below Python: autocast, autograd, then the kernel. (The tracer, which sees Python objects, stands in bindings/operator_type.cpp.)
 #pragma once
 #include "dispatch/operator.h"
+#include "tensor/blocks.h"
 
 namespace cresset {
 
@@ -64,6 +65,21 @@ void execute_pointwise(Call& call);
 
 // One pointwise backward loop: gradient of input `which`. `saved` are the tensors named by uses, in order.
 Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved, const ScalarAttribute* attributes);
+
+// A pointwise operator on a device with a backend: `which` is -1, or the input whose gradient is wanted. Operand 0 is written. Bit i of `on_host`
+// says that operand i is one element in host memory, in its loop_dtype or its own. Set by the backend.
+struct PointwiseLaunch {
+  const Operator& op;
+  int which;
+  Compute compute;
+  DimsView sizes;
+  Operand* operands;
+  int count;
+  uint32_t on_host;
+  const ScalarAttribute* attributes;
+  Device device;
+};
+extern void (*launch_pointwise)(const PointwiseLaunch&);
 
 // PyTorch's promotion over tensors, 0-d tensors and numbers.
 struct ResultType {

@@ -40,7 +40,7 @@ bool lay_out(std::span<Tensor> operands, bool together) {
     } else if (together && t.sizes() == leader.sizes() && t.is_contiguous()) {
       Tensor copy = empty(TensorInfo{t.sizes(), channels_last_strides(t.sizes()), t.dtype(), t.device()});
       const int64_t images = t.size(0), channels = t.size(1);
-      transpose_matrices(copy.bytes(), t.bytes(), images, channels, t.numel() / std::max<int64_t>(images * channels, 1), size_of(t.dtype()));
+      transpose_matrices(copy.bytes(), t.bytes(), images, channels, t.numel() / std::max<int64_t>(images * channels, 1), size_of(t.dtype()), t.device());
       t = copy;
     }
   }

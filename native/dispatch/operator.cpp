@@ -40,6 +40,7 @@ Operator& Registry::add(const char* text, Infer infer, Run run, uint32_t flags, 
   op.infer = infer;
   op.run[static_cast<int>(DeviceType::cpu)] = run;
   if ((flags & kView) || !infer) op.run[static_cast<int>(DeviceType::meta)] = run;
+  if (flags & (kView | kAnyDevice)) op.run[static_cast<int>(DeviceType::cuda)] = run;
   op.view = flags & kView;
   op.differentiable = !(flags & kNotDifferentiable);
   op.mutates = flags & kMutates;
@@ -99,9 +100,14 @@ Operator& Registry::add_pointwise(const PointwiseDefinition& definition, const P
 }
 
 void Registry::set_kernel(const char* name, DeviceType device, Run run) {
-  Operator* op = find(name);
+  const std::string_view text(name);
+  const size_t dot = text.find('.');
+  const std::string_view overload = dot == text.npos ? std::string_view() : text.substr(dot + 1);
+  const std::string plain(text.substr(0, dot));
+  Operator* op = find(plain, overload);
   invariant(op, std::string("no operator ") + name);
   op->run[static_cast<int>(device)] = run;
+  if (Operator* inplace = find(plain + "_", overload); inplace && inplace->functional == op) inplace->run[static_cast<int>(device)] = run;
 }
 
 Operator* Registry::find(std::string_view name, std::string_view overload) const {

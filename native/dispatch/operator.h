@@ -5,6 +5,7 @@
 
 #include "dispatch/pointwise.h"
 #include "dispatch/signature.h"
+#include "tensor/backend.h"
 
 namespace cresset {
 
@@ -38,7 +39,7 @@ class Call {
   std::span<const Tensor> tensors(int i) const { return {args[i].tensors_, static_cast<size_t>(args[i].count)}; }
   std::string_view text(int i) const { return {args[i].text_, static_cast<size_t>(args[i].count)}; }
   Dtype dtype_or(int i, Dtype otherwise) const { return has(i) ? args[i].dtype_ : otherwise; }
-  Device device_or(int i, Device otherwise) const { return has(i) ? args[i].device_ : otherwise; }
+  Device device_or(int i, Device otherwise) const { return resolve(has(i) ? args[i].device_ : otherwise); }
 
   // ---- promising and giving results
   void promise(TensorInfo info) { promised.push_back(std::move(info)); }
@@ -93,16 +94,17 @@ class Operator {
 
 // Options for Registry::add, as words.
 enum OperatorFlag : uint32_t {
-  kView = 1, kInplace = 2, kNotDifferentiable = 4, kFunctionOnly = 8, kMethodOnly = 16, kMutates = 32, kSharesResults = 64, kComposite = 128, kFirstResultOnly = 256, kKnowsLayout = 512,
+  kView = 1, kInplace = 2, kNotDifferentiable = 4, kFunctionOnly = 8, kMethodOnly = 16, kMutates = 32, kSharesResults = 64, kComposite = 128, kFirstResultOnly = 256, kKnowsLayout = 512, kAnyDevice = 1024,
 };
 
 class Registry {
  public:
   static Registry& instance();
-  // Adds the operator and, with kInplace, its in-place form. `run` is the CPU kernel; it also serves `meta` when infer is null and it touches no data (views).
+  // Adds the operator and, with kInplace, its in-place form. `run` is the CPU kernel; it also serves `meta` when infer is null and it touches no data (views),
+  // and every device when it is a view, or made of what knows all devices (copy_into, fill): kAnyDevice.
   Operator& add(const char* signature, Infer infer, Run run, uint32_t flags = 0, const char* node_name = nullptr);
   Operator& add_pointwise(const PointwiseDefinition& definition, const PointwiseLoops& loops);
-  void set_kernel(const char* name, DeviceType device, Run run);
+  void set_kernel(const char* name, DeviceType device, Run run);  // "sum", "max.dim"; its in-place form too
   Operator* find(std::string_view name, std::string_view overload = "") const;
   const std::deque<Operator>& all() const { return operators_; }
 

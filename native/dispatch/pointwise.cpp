@@ -12,6 +12,8 @@
 
 namespace cresset {
 
+void (*launch_pointwise)(const PointwiseLaunch&) = nullptr;
+
 static double largest(Dtype d) {
   switch (to_real(d)) {
     case Dtype::f16: return 65504;
@@ -82,6 +84,9 @@ Dims result_strides(DimsView sizes, std::span<const Dims> operands) {
 }
 
 namespace {
+
+// Whether a call of an operator on the CPU may read t: a tensor there, or one whose single element was brought along.
+bool is_here(const Tensor& t) { return !has_backend(t.device()); }
 
 struct LoopContext {
   Loop loop;
@@ -331,6 +336,7 @@ void execute_pointwise(Call& c) {
   }
   const Tensor out = c.outputs[0];
   if (device.is_meta() || out.is_meta()) return;
+  check(out.device() == device, who, ": Expected all tensors to be on the same device, but found at least two devices, ", device, " and ", out.device(), "!");
   Tensor target = out;
   if (p.inplace || c.given_out) {
     check_no_internal_overlap(who, out);
@@ -339,8 +345,17 @@ void execute_pointwise(Call& c) {
       const Tensor t(c.args[i].tensor_);
       check_no_partial_overlap(who, out, t);
       // The same memory walked in another order: compute aside.
-      if (t.get() != out.get() && t.storage()->data == out.storage()->data && !(t.strides() == out.strides() && t.offset() == out.offset())) target = empty(out.sizes(), out.dtype());
+      if (t.get() != out.get() && t.storage()->data == out.storage()->data && !(t.strides() == out.strides() && t.offset() == out.offset())) target = empty(out.sizes(), out.dtype(), device);
     }
+  }
+  if (has_backend(device)) {
+    operands[0] = {target->data(), target.dtype(), loop_output(def.promotion, compute), target.strides()};
+    uint32_t on_host = 0;
+    for (int i = 0; i < def.input_count; ++i)
+      if (!c.args[i].is_tensor() || is_here(c.tensor(i))) on_host |= 1u << (1 + i);
+    launch_pointwise({c.op, -1, compute, sizes, operands, 1 + def.input_count, on_host, attributes, device});
+    if (target.get() != out.get()) copy_into(out, target);
+    return;
   }
   LoopContext context{loop, attributes};
   std::atomic<bool> divides_by_zero = false;
@@ -375,6 +390,8 @@ static Tensor backward_loop(const Operator& op, int which, const Tensor& grad, s
   const Loop loop = pick_loop(op, op.loops->backward[which], common, compute);
   const Dtype loop_dtype = dtype_of_compute(compute);
   TensorInfo info{sizes, {}, common, grad.device()};
+  for (const Tensor& t : saved)
+    if (has_backend(t.device())) info.device = t.device();
   Operand operands[kMaxOperands];
   Dims strides[kMaxOperands];
   int count = 1;
@@ -396,6 +413,13 @@ static Tensor backward_loop(const Operator& op, int which, const Tensor& grad, s
   Tensor out = empty(info);
   if (out.is_meta()) return out;
   operands[0] = {out->data(), common, loop_dtype, out.strides()};
+  if (has_backend(info.device)) {
+    uint32_t on_host = is_here(grad) ? 2 : 0;
+    for (size_t i = 0; i < saved.size(); ++i)
+      if (is_here(saved[i])) on_host |= 4u << i;
+    launch_pointwise({op, which, compute, sizes, operands, count, on_host, attributes, info.device});
+    return out;
+  }
   LoopContext context{loop, attributes};
   LongWork work(out.numel());
   run_blocks(sizes, operands, count, run_loop, &context, true);

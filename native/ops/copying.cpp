@@ -34,25 +34,25 @@ void run_contiguous(Call& c) {
 }
 
 // The tensor itself when nothing changes (and no copy is asked for).
-void convert_to(Call& c, Dtype dtype, Device device, bool copy, MemoryFormat format) {
+void convert_to(Call& c, Dtype dtype, Device device, bool copy, MemoryFormat format, bool non_blocking = false) {
   const Tensor t = c.tensor(0);
   const bool same_layout = format == MemoryFormat::preserve || is_contiguous(t, format);
   if (!copy && t.dtype() == dtype && t.device() == device && same_layout) return c.give(t);
   check_implemented(!(t.is_meta() && !device.is_meta()), "Cannot copy out of meta tensor; no data!");
-  if (const Tensor lies = format == MemoryFormat::preserve ? physical(t) : Tensor(); lies.defined() && device.is_cpu()) {
+  if (const Tensor lies = format == MemoryFormat::preserve ? physical(t) : Tensor(); lies.defined() && device == t.device()) {
     Tensor out = empty({t.sizes(), lies.strides(), dtype, device});
     copy_into(out, lies);
     keep_private(out);
     return c.give(out);
   }
   Tensor out = empty({t.sizes(), strides_for(t, format), dtype, device});
-  copy_into(out, t);
+  copy_into(out, t, non_blocking);
   c.give(out);
 }
 
 void run_to_device(Call& c) {
   const Tensor t = c.tensor(0);
-  convert_to(c, c.dtype_or(2, t.dtype()), c.device_or(1, t.device()), c.boolean(4), format_or(c, 5, MemoryFormat::preserve));
+  convert_to(c, c.dtype_or(2, t.dtype()), c.device_or(1, t.device()), c.boolean(4), format_or(c, 5, MemoryFormat::preserve), c.boolean(3));
 }
 void run_to_dtype(Call& c) { convert_to(c, c.args[1].dtype_, c.tensor(0).device(), c.boolean(3), format_or(c, 4, MemoryFormat::preserve)); }
 // `other` only says dtype and device: whether it requires grad must not matter, so the call goes on without it.
@@ -90,7 +90,7 @@ void run_copy_(Call& c) {
   if (from.get() == to.get()) return;
   // Overlapping memory is read before it is written.
   if (from.storage()->data == to.storage()->data && !from.is_meta()) from = clone(from);
-  copy_into(to, from);
+  copy_into(to, from, c.boolean(2));
 }
 void run_copy_number(Call& c) {
   const Tensor to = c.tensor(0);
@@ -124,19 +124,19 @@ void run_set_(Call& c) {
 }  // namespace
 
 void register_copying(Registry& r) {
-  r.add("clone(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", infer_clone, run_copy_to_output);
-  r.add("contiguous(Tensor input, MemoryFormat memory_format=contiguous_format) -> Tensor", nullptr, run_contiguous, kMethodOnly, "CloneBackward0");
-  r.add("to.dtype(Tensor input, ScalarType dtype, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_dtype, kMethodOnly, "ToCopyBackward0");
+  r.add("clone(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", infer_clone, run_copy_to_output, kAnyDevice);
+  r.add("contiguous(Tensor input, MemoryFormat memory_format=contiguous_format) -> Tensor", nullptr, run_contiguous, kAnyDevice | kMethodOnly, "CloneBackward0");
+  r.add("to.dtype(Tensor input, ScalarType dtype, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_dtype, kAnyDevice | kMethodOnly, "ToCopyBackward0");
   r.add("to.other(Tensor input, Tensor other, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_other, kMethodOnly | kComposite);
   r.add("to(Tensor input, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_device,
-        kMethodOnly, "ToCopyBackward0");
-  r.add("to_dtype(Tensor input, ScalarType dtype) -> Tensor", nullptr, run_plain_to_dtype, kFunctionOnly, "ToCopyBackward0");
-  for (const NamedDtype& n : kNamed) r.add(n.signature, nullptr, run_named, kMethodOnly, "ToCopyBackward0");
-  r.add("cpu(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_cpu, kMethodOnly, "ToCopyBackward0");
-  r.add("copy_(Tensor input, Tensor src, bool non_blocking=False) -> Tensor", infer_copy_, run_copy_, kMutates | kMethodOnly, "CopyBackwards");
-  r.add("copy_.number(Tensor input, Scalar src, bool non_blocking=False) -> Tensor", nullptr, run_copy_number, kMutates | kMethodOnly, "CopyBackwards");
-  r.add("resize_(Tensor input, int[...] size, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_resize_, kMutates | kMethodOnly | kNotDifferentiable);
-  r.add("set_(Tensor input, Tensor source) -> Tensor", nullptr, run_set_, kMutates | kMethodOnly | kNotDifferentiable);
+        kAnyDevice | kMethodOnly, "ToCopyBackward0");
+  r.add("to_dtype(Tensor input, ScalarType dtype) -> Tensor", nullptr, run_plain_to_dtype, kAnyDevice | kFunctionOnly, "ToCopyBackward0");
+  for (const NamedDtype& n : kNamed) r.add(n.signature, nullptr, run_named, kAnyDevice | kMethodOnly, "ToCopyBackward0");
+  r.add("cpu(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_cpu, kAnyDevice | kMethodOnly, "ToCopyBackward0");
+  r.add("copy_(Tensor input, Tensor src, bool non_blocking=False) -> Tensor", infer_copy_, run_copy_, kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
+  r.add("copy_.number(Tensor input, Scalar src, bool non_blocking=False) -> Tensor", nullptr, run_copy_number, kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
+  r.add("resize_(Tensor input, int[...] size, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_resize_, kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
+  r.add("set_(Tensor input, Tensor source) -> Tensor", nullptr, run_set_, kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
 }
 
 }  // namespace cresset

@@ -21,7 +21,7 @@ NewOptions new_options(const Call& c, int at, Dtype dtype, Device device) {
   check_implemented(!c.has(at + 1) || c.args[at + 1].layout_ == LayoutKind::strided, c.op.name(),
                     ": only layout=torch.strided is supported");
   if (c.has(at + 2)) {
-    o.device = c.args[at + 2].device_;
+    o.device = resolve(c.args[at + 2].device_);
     check(!c.target || c.target->device() == o.device, c.op.name(), ": device ", o.device,
           " does not match device of out parameter (", c.target->device(), ")");
   }
@@ -476,15 +476,15 @@ void run_complex(Call& c) {
 void set_fill_uninitialized(bool on) { fills_uninitialized = on; }
 
 void register_creation(Registry& r) {
-  constexpr uint32_t constant = kNotDifferentiable, function = kNotDifferentiable | kFunctionOnly,
-                     method = kNotDifferentiable | kMethodOnly;
+  constexpr uint32_t constant = kNotDifferentiable, filled = constant | kAnyDevice, function = filled | kFunctionOnly,
+                     method = filled | kMethodOnly;
   r.add("empty(int[...] size, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_empty,
-        leave_empty, constant);
-  r.add("empty_strided(int[] size, int[] stride, *, " CRESSET_NEW ") -> Tensor", nullptr, run_empty_strided, constant);
-  r.add("zeros(int[...] size, *, " CRESSET_NEW ") -> Tensor", infer_size_and_options, fill_zeros, constant);
-  r.add("ones(int[...] size, *, " CRESSET_NEW ") -> Tensor", infer_size_and_options, fill_ones, constant);
-  r.add("full(int[] size, Scalar fill_value, *, " CRESSET_NEW ") -> Tensor", infer_full, run_full, constant);
-  r.add("scalar_tensor(Scalar s, *, " CRESSET_NEW ") -> Tensor", infer_scalar_tensor, run_scalar_tensor, constant);
+        leave_empty, filled);
+  r.add("empty_strided(int[] size, int[] stride, *, " CRESSET_NEW ") -> Tensor", nullptr, run_empty_strided, filled);
+  r.add("zeros(int[...] size, *, " CRESSET_NEW ") -> Tensor", infer_size_and_options, fill_zeros, filled);
+  r.add("ones(int[...] size, *, " CRESSET_NEW ") -> Tensor", infer_size_and_options, fill_ones, filled);
+  r.add("full(int[] size, Scalar fill_value, *, " CRESSET_NEW ") -> Tensor", infer_full, run_full, filled);
+  r.add("scalar_tensor(Scalar s, *, " CRESSET_NEW ") -> Tensor", infer_scalar_tensor, run_scalar_tensor, filled);
 
   r.add("empty_like(Tensor input, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_like,
         leave_empty, function);
@@ -503,9 +503,9 @@ void register_creation(Registry& r) {
   r.add("new_full(Tensor input, int[] size, Scalar fill_value, *, " CRESSET_NEW ") -> Tensor", infer_new_full,
         run_new_full, method);
 
-  r.add("fill_(Tensor input, Operand value) -> Tensor", check_fill, run_fill_inplace, kMutates, "FillBackward2");
-  r.add("fill(Tensor input, Operand value) -> Tensor", infer_fill, run_fill, kFunctionOnly, "FillBackward0");
-  r.add("zero_(Tensor input) -> Tensor", nullptr, run_zero_inplace, kMutates, "ZeroBackward0");
+  r.add("fill_(Tensor input, Operand value) -> Tensor", check_fill, run_fill_inplace, kMutates | kAnyDevice, "FillBackward2");
+  r.add("fill(Tensor input, Operand value) -> Tensor", infer_fill, run_fill, kFunctionOnly | kAnyDevice, "FillBackward0");
+  r.add("zero_(Tensor input) -> Tensor", nullptr, run_zero_inplace, kMutates | kAnyDevice, "ZeroBackward0");
 
   r.add("arange(Scalar end, *, " CRESSET_NEW ") -> Tensor", infer_arange_to, run_arange_to, constant);
   r.add("arange.start(Scalar start, Scalar end, Scalar step=1, *, " CRESSET_NEW ") -> Tensor", infer_arange, run_range,
@@ -522,7 +522,7 @@ void register_creation(Registry& r) {
         run_tril_indices, constant);
   r.add("triu_indices(int row, int col, int offset=0, *, " CRESSET_NEW ") -> Tensor", infer_triu_indices,
         run_triu_indices, constant);
-  r.add("complex(Tensor real, Tensor imag) -> Tensor", infer_complex, run_complex);
+  r.add("complex(Tensor real, Tensor imag) -> Tensor", infer_complex, run_complex, kAnyDevice);
 }
 
 }  // namespace cresset

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/parallel.h"
+#include "tensor/backend.h"
 #include "tensor/blocks.h"
 #include "tensor/convert.h"
 #include "tensor/tensor.h"
@@ -27,9 +28,14 @@ void transpose(T* to, int64_t to_row, const T* from, int64_t from_column, int64_
 
 }  // namespace
 
-void copy_into(const Tensor& to, const Tensor& from) {
+void copy_into(const Tensor& to, const Tensor& from, bool non_blocking) {
   if (to.numel() == 0) {
     expanded_strides("copy_", from, to.sizes());
+    return;
+  }
+  if (has_backend(to.device()) || has_backend(from.device())) {
+    expanded_strides("copy_", from, to.sizes());
+    if (!to.is_meta() && !from.is_meta()) backend_of(has_backend(to.device()) ? to.device() : from.device()).copy(to, from, non_blocking);
     return;
   }
   Operand operands[2] = {{to.bytes(), to.dtype(), from.dtype(), to.strides()},
@@ -103,6 +109,7 @@ void fill_loop(char* const* p, const void* context, int64_t n) {
 
 void fill(const Tensor& t, Scalar value) {
   if (t.is_meta() || t.numel() == 0) return;
+  if (has_backend(t.device())) return backend_of(t.device()).fill(t, value);
   FillContext context{{}, size_of(t.dtype())};
   const auto store = [&](auto v) { std::memcpy(context.value, &v, sizeof v); };
   switch (t.dtype()) {
@@ -123,6 +130,7 @@ Scalar item(const Tensor& t) {
   }
   check(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
   check(!t.is_meta(), "Tensor.item() cannot be called on meta tensors");
+  if (has_backend(t.device())) return backend_of(t.device()).item(t);
   const Dtype d = t.dtype();
   if (d == Dtype::b8) return Scalar(*t.data<bool>());
   if (d == Dtype::u64) {

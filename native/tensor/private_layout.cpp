@@ -3,7 +3,7 @@
 #include <mutex>
 
 #include "base/parallel.h"
-#include "tensor/allocator.h"
+#include "tensor/backend.h"
 #include "tensor/transpose.h"
 
 namespace cresset {
@@ -16,7 +16,8 @@ std::mutex& layout_lock() {
 
 }  // namespace
 
-void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width) {
+void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width, Device device) {
+  if (has_backend(device)) return backend_of(device).transpose_matrices(to, from, count, rows, columns, width, device.index);
   const int64_t size = rows * columns;
   visit_width(width, [&]<class T>() {
     parallel_for(count, std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(size, 1)), [&](int64_t begin, int64_t end) {
@@ -29,12 +30,12 @@ void Storage::make_plain() {
   std::unique_lock guard(layout_lock());
   PrivateLayout* const l = layout.load(std::memory_order_relaxed);
   if (!l) return;  // another thread was first
-  char* const plain = static_cast<char*>(allocate_host(static_cast<size_t>(bytes)));
-  transpose_matrices(plain, data, l->images, l->points, l->channels, l->width);
+  char* const plain = allocate_memory(bytes, device);
+  transpose_matrices(plain, data, l->images, l->points, l->channels, l->width, device);
   if (l->pins) {
     l->retired = data;  // freed with the last pin
   } else {
-    free_host(data, static_cast<size_t>(bytes));
+    free_memory(data, bytes, device);
     delete l;
   }
   data = plain;
@@ -64,7 +65,7 @@ Tensor physical(const Tensor& t) {
   const auto unpin = [owner, l] {
     std::lock_guard guard(layout_lock());
     if (--l->pins || !l->retired) return;
-    free_host(l->retired, static_cast<size_t>(owner->bytes));
+    free_memory(l->retired, owner->bytes, owner->device);
     delete l;
   };
   RefPtr<Storage> storage = Storage::borrow(data, owner->bytes, owner->device, unpin);

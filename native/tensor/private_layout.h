@@ -33,6 +33,6 @@ Tensor physical(const Tensor& t);
 void keep_private(const Tensor& t);
 
 // to[i][column][row] = from[i][row][column] for `count` matrices, elements of `width` bytes.
-void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width);
+void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width, Device device);
 
 }  // namespace cresset

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "tensor/allocator.h"
+#include "tensor/backend.h"
 #include "tensor/private_layout.h"
 
 namespace cresset {
@@ -20,19 +21,26 @@ Storage::~Storage() {
     (*release_)();
     delete release_;
   } else if (!parent_ && data) {
-    free_host(data, static_cast<size_t>(bytes));
+    free_memory(data, bytes, device);
   }
+}
+
+char* allocate_memory(int64_t bytes, Device device) {
+  if (device.is_cpu()) return static_cast<char*>(allocate_host(static_cast<size_t>(bytes)));
+  check(device.type == DeviceType::cuda, "PyTorch is not linked with support for ", name_of(device.type), " devices (asked for memory on ", device, ")");
+  return backend_of(device).allocate(bytes, device.index);
+}
+
+void free_memory(char* data, int64_t bytes, Device device) {
+  if (device.is_cpu()) free_host(data, static_cast<size_t>(bytes));
+  else backend_of(device).free(data, device.index);
 }
 
 RefPtr<Storage> Storage::allocate(int64_t bytes, Device device) {
   RefPtr<Storage> s(new Storage);
-  s->device = device;
+  s->device = resolve(device);
   s->bytes = bytes;
-  if (bytes > 0 && !device.is_meta()) {
-    CRESSET_CHECK_KIND(ErrorKind::assertion, device.type != DeviceType::cuda, "Torch not compiled with CUDA enabled (asked for memory on ", device, ")");
-    check(device.is_cpu(), "PyTorch is not linked with support for ", name_of(device.type), " devices (asked for memory on ", device, ")");
-    s->data = static_cast<char*>(allocate_host(static_cast<size_t>(bytes)));
-  }
+  if (bytes > 0 && !device.is_meta()) s->data = allocate_memory(bytes, s->device);
   return s;
 }
 
@@ -65,7 +73,7 @@ void Storage::move_to(RefPtr<Storage> other) {
     delete release_;
     release_ = nullptr;
   } else if (!parent_ && data) {
-    free_host(data, static_cast<size_t>(bytes));
+    free_memory(data, bytes, device);
   }
   data = other->plain();
   parent_ = std::move(other);
@@ -80,10 +88,11 @@ void Storage::resize(int64_t wanted) {
     return;
   }
   plain();
-  char* bigger = wanted ? static_cast<char*>(allocate_host(static_cast<size_t>(wanted))) : nullptr;
+  char* bigger = wanted ? allocate_memory(wanted, device) : nullptr;
   if (data) {
-    std::memcpy(bigger, data, static_cast<size_t>(std::min(bytes, wanted)));
-    free_host(data, static_cast<size_t>(bytes));
+    if (device.is_cpu()) std::memcpy(bigger, data, static_cast<size_t>(std::min(bytes, wanted)));
+    else backend_of(device).copy_bytes(bigger, data, std::min(bytes, wanted), device.index);
+    free_memory(data, bytes, device);
   }
   data = bigger;
   bytes = wanted;

@@ -50,6 +50,10 @@ class Storage : public RefCounted {
   std::function<void()>* release_ = nullptr;
 };
 
+// Memory of a device, and back.
+char* allocate_memory(int64_t bytes, Device device);
+void free_memory(char* data, int64_t bytes, Device device);
+
 extern void (*release_code)(void* code);  // set by the bindings
 
 }  // namespace cresset

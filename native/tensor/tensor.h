@@ -118,7 +118,7 @@ bool view_strides(DimsView sizes, DimsView strides, DimsView wanted, Dims& out);
 Dims infer_size(DimsView wanted, int64_t numel);           // resolves -1
 
 // ---- copying (tensor/copy.cpp)
-void copy_into(const Tensor& to, const Tensor& from);      // broadcasts and converts; to's memory only
+void copy_into(const Tensor& to, const Tensor& from, bool non_blocking = false);  // broadcasts and converts; to's memory only
 Tensor contiguous(const Tensor& t);
 Tensor clone(const Tensor& t, MemoryFormat format = MemoryFormat::preserve);
 Tensor convert(const Tensor& t, Dtype dtype);              // t itself when the dtype fits

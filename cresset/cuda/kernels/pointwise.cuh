@@ -1,0 +1,128 @@
+// One formula over all elements. The text before this file defines
+//   formula(...)            the values of the inputs, then the attributes
+//   RESULT                  the dtype that is stored
+//   OPERANDS                the result and the inputs
+//   EACH_INPUT(P, N)        P(place, dtype) for an input in memory, N(place, dtype) for one number; place 1 is the first input
+//   ARGUMENTS(P, N)         the same with a comma after each, without the dtype
+// and -D options BLOCK, VECTOR and UNROLL, or RANK and BIG.
+#pragma once
+#include "types.cuh"
+
+// A stored element on its way into a formula, which converts it to what it computes in.
+template <class Stored>
+struct Loaded {
+  Stored value;
+  template <class To>
+  __device__ __forceinline__ operator To() const {
+    return convert<To>(value);
+  }
+};
+template <class Stored>
+__device__ __forceinline__ Loaded<Stored> as_argument(const Stored& value) {
+  return {value};
+}
+
+// A pointer, or the bytes of one number.
+struct alignas(8) Slot {
+  char bytes[16];
+  template <class T>
+  __device__ __forceinline__ T as() const {
+    T value;
+    for (int i = 0; i < static_cast<int>(sizeof(T)); ++i) reinterpret_cast<char*>(&value)[i] = bytes[i];
+    return value;
+  }
+};
+
+struct Plan {
+  int64_t count;
+  Slot slots[OPERANDS];
+  Attribute attributes[4];
+};
+
+#define POINTER(place, type) const type* const p##place = plan.slots[place].template as<const type*>();
+#define NUMBER(place, type) const type n##place = plan.slots[place].template as<type>();
+#define NUMBER_ARGUMENT(place) as_argument(n##place),
+#define NOTHING(place, type)
+
+#ifdef VECTOR
+#define VECTORS(place, type) Vector<type, VECTOR> v##place[UNROLL];
+#define LOAD_VECTOR(place, type) v##place[u] = load_vector<VECTOR>(p##place + at + u * kStep);
+#define VECTOR_ARGUMENT(place) as_argument(v##place[u].values[k]),
+#define ELEMENT_ARGUMENT(place) as_argument(p##place[i]),
+
+// All operands lie densely in the same order.
+extern "C" __global__ void __launch_bounds__(BLOCK) pointwise(const Plan plan) {
+  constexpr int64_t kStep = BLOCK * VECTOR;
+  RESULT* const result = plan.slots[0].template as<RESULT*>();
+  EACH_INPUT(POINTER, NUMBER)
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * (kStep * UNROLL) + threadIdx.x * VECTOR;
+  if (at + kStep * (UNROLL - 1) + VECTOR <= plan.count) {
+    EACH_INPUT(VECTORS, NOTHING)
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) {
+      EACH_INPUT(LOAD_VECTOR, NOTHING)
+    }
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) {
+      Vector<RESULT, VECTOR> out;
+#pragma unroll
+      for (int k = 0; k < VECTOR; ++k) out.values[k] = convert<RESULT>(formula(ARGUMENTS(VECTOR_ARGUMENT, NUMBER_ARGUMENT) plan.attributes));
+      store_vector(result + at + u * kStep, out);
+    }
+    return;
+  }
+  for (int u = 0; u < UNROLL; ++u)
+    for (int64_t i = at + u * kStep; i < at + u * kStep + VECTOR && i < plan.count; ++i)
+      result[i] = convert<RESULT>(formula(ARGUMENTS(ELEMENT_ARGUMENT, NUMBER_ARGUMENT) plan.attributes));
+}
+#endif
+
+#ifdef RANK
+#if BIG
+using Index = uint64_t;
+#else
+using Index = uint32_t;
+#endif
+
+// Division by a number that is known before the launch: a product and a shift.
+struct Divider {
+  uint32_t divisor, magic, shift, unused;
+};
+struct StridedPlan {
+  Plan plan;
+  Divider sizes[RANK];  // from the outermost dimension to the innermost
+  int64_t strides[OPERANDS][RANK];
+};
+
+#define STRIDED_ARGUMENT(place) as_argument(p##place[offsets[place]]),
+
+extern "C" __global__ void __launch_bounds__(BLOCK) pointwise_strided(const StridedPlan strided) {
+  const Plan& plan = strided.plan;
+  RESULT* const result = plan.slots[0].template as<RESULT*>();
+  EACH_INPUT(POINTER, NUMBER)
+#pragma unroll
+  for (int u = 0; u < UNROLL; ++u) {
+    const int64_t i = static_cast<int64_t>(blockIdx.x) * (BLOCK * UNROLL) + u * BLOCK + threadIdx.x;
+    if (i >= plan.count) return;
+    int64_t offsets[OPERANDS] = {};
+    Index rest = static_cast<Index>(i);
+#pragma unroll
+    for (int d = RANK - 1; d >= 0; --d) {
+      Index index = rest;
+      if (d > 0) {
+        const Divider& size = strided.sizes[d];
+#if BIG
+        const Index quotient = rest / size.divisor;
+#else
+        const Index quotient = (__umulhi(rest, size.magic) + rest) >> size.shift;
+#endif
+        index = rest - quotient * size.divisor;
+        rest = quotient;
+      }
+#pragma unroll
+      for (int o = 0; o < OPERANDS; ++o) offsets[o] += strided.strides[o][d] * static_cast<int64_t>(index);
+    }
+    result[offsets[0]] = convert<RESULT>(formula(ARGUMENTS(STRIDED_ARGUMENT, NUMBER_ARGUMENT) plan.attributes));
+  }
+}
+#endif

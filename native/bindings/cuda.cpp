@@ -1,0 +1,364 @@
+// cresset._native.cuda: devices, streams, events, graphs and memory, as plain functions on numbers; cresset/cuda makes PyTorch's classes of them.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/python.h"
+#include "cuda/backend.h"
+#include "cuda/compile.h"
+#include "cuda/device.h"
+#include "cuda/library.h"
+#include "cuda/memory.h"
+#include "cuda/pointwise.h"
+#include "dispatch/on_host.h"
+
+namespace cresset {
+namespace {
+
+namespace nb = nanobind;
+using namespace cuda;
+
+using Number = unsigned long long;  // a handle or an address
+StreamHandle handle(Number n) { return reinterpret_cast<StreamHandle>(n); }
+Number number(void* p) { return reinterpret_cast<Number>(p); }
+
+// Runs f without the interpreter's lock: other threads go on while it waits for a device.
+template <class F>
+void waiting(F&& f) {
+  PyThreadState* const state = PyEval_SaveThread();
+  try {
+    f();
+  } catch (...) {
+    PyEval_RestoreThread(state);
+    throw;
+  }
+  PyEval_RestoreThread(state);
+}
+
+nb::dict describe(int device) {
+  const Properties& p = properties(device);
+  nb::dict d;
+  d["name"] = p.name;
+  d["major"] = p.major;
+  d["minor"] = p.minor;
+  d["total_memory"] = p.memory;
+  d["multi_processor_count"] = p.multiprocessors;
+  d["is_integrated"] = p.integrated;
+  d["is_multi_gpu_board"] = p.multi_gpu_board;
+  d["max_threads_per_multi_processor"] = p.threads_per_multiprocessor;
+  d["regs_per_multiprocessor"] = p.registers_per_multiprocessor;
+  d["warp_size"] = p.warp_size;
+  d["clock_rate"] = p.clock_rate;
+  d["memory_clock_rate"] = p.memory_clock_rate;
+  d["memory_bus_width"] = p.bus_width;
+  d["L2_cache_size"] = p.l2;
+  d["shared_memory_per_block"] = p.shared_per_block;
+  d["shared_memory_per_block_optin"] = p.shared_per_block_optin;
+  d["shared_memory_per_multiprocessor"] = p.shared_per_multiprocessor;
+  d["uuid"] = p.uuid;
+  d["pci_bus_id"] = p.pci_bus;
+  d["pci_device_id"] = p.pci_device;
+  d["pci_domain_id"] = p.pci_domain;
+  return d;
+}
+
+nb::dict figures(const Figures& f) {
+  static constexpr const char* names[] = {"all", "small_pool", "large_pool"};
+  nb::dict all;
+  for (int i = 0; i < 3; ++i) {
+    nb::dict one;
+    one["current"] = f[i].current;
+    one["peak"] = f[i].peak;
+    one["allocated"] = f[i].allocated;
+    one["freed"] = f[i].freed;
+    all[names[i]] = one;
+  }
+  return all;
+}
+
+nb::dict statistics(int device) {
+  check_device(device);
+  const MemoryStatistics s = memory_statistics(device);
+  nb::dict d;
+  d["allocation"] = figures(s.allocation);
+  d["segment"] = figures(s.segment);
+  d["active"] = figures(s.active);
+  d["inactive_split"] = figures(s.inactive_split);
+  d["allocated_bytes"] = figures(s.allocated_bytes);
+  d["reserved_bytes"] = figures(s.reserved_bytes);
+  d["active_bytes"] = figures(s.active_bytes);
+  d["inactive_split_bytes"] = figures(s.inactive_split_bytes);
+  d["requested_bytes"] = figures(s.requested_bytes);
+  d["num_alloc_retries"] = s.retries;
+  d["num_ooms"] = s.failures;
+  d["num_device_alloc"] = s.device_allocations;
+  d["num_device_free"] = s.device_frees;
+  return d;
+}
+
+// [(address, bytes, stream, is large, pool, [(address, bytes, requested, state, site)])]
+nb::list snapshot(int device) {
+  static constexpr const char* states[] = {"active_allocated", "active_pending_free", "inactive"};
+  nb::list all;
+  for (const SegmentFacts& s : memory_snapshot(device)) {
+    nb::list blocks;
+    for (const BlockFacts& b : s.blocks) blocks.append(nb::make_tuple(b.address, b.bytes, b.requested, states[b.state], b.site));
+    all.append(nb::make_tuple(s.address, s.bytes, number(s.stream), s.large, s.pool, blocks));
+  }
+  return all;
+}
+
+// [(action, address, bytes, nanoseconds since 1970, stream, site)]
+nb::list history(int device) {
+  static constexpr const char* actions[] = {"alloc", "free_completed", "segment_alloc", "segment_free", "oom"};
+  nb::list all;
+  for (const MemoryEvent& e : memory_history(device)) all.append(nb::make_tuple(actions[e.kind], e.address, e.bytes, e.time, number(e.stream), e.site));
+  return all;
+}
+
+// "file.py(12): function" of the innermost frame outside of this package.
+std::string site_of_user() {
+  if (!PyGILState_Check()) return "";
+  PyFrameObject* frame = PyEval_GetFrame();
+  Py_XINCREF(frame);
+  std::string site;
+  while (frame) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    const std::string file = PyUnicode_AsUTF8(code->co_filename);
+    const bool ours = file.find("/cresset/") != file.npos && file.find("/tests/") == file.npos;
+    if (site.empty() || !ours) site = file + "(" + std::to_string(PyFrame_GetLineNumber(frame)) + "): " + PyUnicode_AsUTF8(code->co_name);
+    Py_DECREF(code);
+    PyFrameObject* around = ours ? PyFrame_GetBack(frame) : nullptr;
+    Py_DECREF(frame);
+    frame = around;
+  }
+  return site;
+}
+
+// cresset.cuda.printing.formula_source, called for a kernel that is not known yet.
+std::string printed_formula(const std::string& name, int which, const char* compute) {
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  std::string text;
+  try {
+    text = nb::cast<std::string>(nb::module_::import_("cresset.cuda.printing").attr("formula_source")(name, which, compute));
+  } catch (nb::python_error& e) {
+    e.restore();
+    PyGILState_Release(gil);
+    throw PythonError{};
+  }
+  PyGILState_Release(gil);
+  return text;
+}
+
+std::vector<std::string> nvidia_packages() {
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  std::vector<std::string> folders;
+  try {
+    folders = nb::cast<std::vector<std::string>>(nb::module_::import_("cresset.cuda.libraries").attr("package_folders")());
+  } catch (nb::python_error& e) {
+    e.discard_as_unraisable("looking for NVIDIA's packages");
+  }
+  PyGILState_Release(gil);
+  return folders;
+}
+
+}  // namespace
+
+void add_cuda(PyObject* module) {
+  nb::module_ m = nb::borrow<nb::module_>(module).def_submodule("cuda", "Devices, streams, events, graphs and memory of CUDA; cresset.cuda makes PyTorch's classes of them.");
+  formula_text = printed_formula;
+  package_folders = nvidia_packages;
+  allocation_site = site_of_user;
+
+  m.def("set_kernel_folder", [](std::string folder) { set_kernel_folder(std::move(folder)); });
+  m.def("problem", [] { return driver_problem(); }, "Why there is no driver; empty when there is one.");
+  m.def("device_count", device_count);
+  m.def("is_started", is_started);
+  m.def("driver_version", [] {
+          int v = 0;
+          CRESSET_DRIVER(cuDriverGetVersion(&v));
+          return v;
+        });
+  m.def("properties", describe);
+  m.def("current_device", [] { return current_device(); });
+  m.def("set_device", [](int device) { set_device(device); });
+  m.def("start", [](int device) { enter(device); });
+  m.def("synchronize", [](int device) { waiting([&] { synchronize(device); }); });
+  m.def("can_access_peer", [](int device, int peer) {
+          check_device(device), check_device(peer);
+          int can = 0;
+          CRESSET_DRIVER(cuDeviceCanAccessPeer(&can, device, peer));
+          return can != 0;
+        });
+
+  // ---- streams
+  m.def("current_stream", [](int device) { return check_device(device), number(current_stream(device)); });
+  m.def("set_stream", [](int device, Number stream) { set_stream(device, handle(stream)); });
+  m.def("stream_create", [](int device, int priority) {
+          enter(device);
+          StreamHandle s = nullptr;
+          CRESSET_DRIVER(cuStreamCreateWithPriority(&s, kStreamNonBlocking, priority));
+          return number(s);
+        });
+  m.def("stream_destroy", [](int device, Number stream) {
+          enter(device);
+          driver().cuStreamDestroy_v2(handle(stream));
+        });
+  m.def("stream_synchronize", [](int device, Number stream) { waiting([&] { synchronize_stream(device, handle(stream)); }); });
+  m.def("stream_query", [](int device, Number stream) {
+          enter(device);
+          const Status status = driver().cuStreamQuery(handle(stream));
+          if (status != kNotReady) check_status(status, "cuStreamQuery");
+          return status == kSuccess;
+        });
+  m.def("stream_wait_event", [](int device, Number stream, Number event) {
+          enter(device);
+          CRESSET_DRIVER(cuStreamWaitEvent(handle(stream), handle(event), 0));
+        });
+  m.def("stream_priority", [](int device, Number stream) {
+          enter(device);
+          int priority = 0;
+          CRESSET_DRIVER(cuStreamGetPriority(handle(stream), &priority));
+          return priority;
+        });
+  m.def("stream_priority_range", [](int device) {
+          enter(device);
+          int least = 0, greatest = 0;
+          CRESSET_DRIVER(cuCtxGetStreamPriorityRange(&least, &greatest));
+          return nb::make_tuple(least, greatest);
+        });
+  m.def("stream_is_capturing", [](int device, Number stream) {
+          enter(device);
+          int state = 0;
+          CRESSET_DRIVER(cuStreamIsCapturing(handle(stream), &state));
+          return state != 0;
+        });
+
+  // ---- events
+  m.def("event_create", [](int device, bool timing, bool blocking) {
+          enter(device);
+          EventHandle e = nullptr;
+          CRESSET_DRIVER(cuEventCreate(&e, (timing ? kEventDefault : kEventNoTiming) | (blocking ? kEventBlockingSync : 0)));
+          return number(e);
+        });
+  m.def("event_destroy", [](int device, Number event) {
+          enter(device);
+          driver().cuEventDestroy_v2(handle(event));
+        });
+  m.def("event_record", [](int device, Number event, Number stream) {
+          enter(device);
+          CRESSET_DRIVER(cuEventRecord(handle(event), handle(stream)));
+        });
+  m.def("event_query", [](int device, Number event) {
+          enter(device);
+          const Status status = driver().cuEventQuery(handle(event));
+          if (status != kNotReady) check_status(status, "cuEventQuery");
+          return status == kSuccess;
+        });
+  m.def("event_synchronize", [](int device, Number event) {
+          enter(device);
+          waiting([&] { CRESSET_DRIVER(cuEventSynchronize(handle(event))); });
+        });
+  m.def("event_elapsed", [](int device, Number start, Number end) {
+          enter(device);
+          float milliseconds = 0;
+          CRESSET_DRIVER(cuEventElapsedTime(&milliseconds, handle(start), handle(end)));
+          return static_cast<double>(milliseconds);
+        });
+
+  // ---- graphs
+  m.def("new_pool", new_pool);
+  m.def("capture_begin", [](int device, Number stream, Number pool, int mode) {
+          enter(device);
+          begin_pool(device, pool);
+          CRESSET_DRIVER(cuStreamBeginCapture_v2(handle(stream), mode));
+        });
+  m.def("capture_end", [](int device, Number stream, Number pool) {
+          enter(device);
+          end_pool(device, pool);
+          GraphHandle graph = nullptr;
+          CRESSET_DRIVER(cuStreamEndCapture(handle(stream), &graph));
+          check(graph, "CUDA graph capture failed: the capture was not valid (an operation that waits for the device was called while capturing?)");
+          return number(graph);
+        });
+  m.def("graph_instantiate", [](int device, Number graph) {
+          enter(device);
+          GraphExecHandle exec = nullptr;
+          CRESSET_DRIVER(cuGraphInstantiateWithFlags(&exec, handle(graph), 0));
+          return number(exec);
+        });
+  m.def("graph_launch", [](int device, Number exec, Number stream) {
+          enter(device);
+          CRESSET_DRIVER(cuGraphLaunch(handle(exec), handle(stream)));
+        });
+  m.def("graph_destroy", [](int device, Number graph, Number exec, Number pool) {
+          enter(device);
+          if (exec) driver().cuGraphExecDestroy(handle(exec));
+          if (graph) driver().cuGraphDestroy(handle(graph));
+          if (pool) release_pool(device, pool);
+        });
+  m.def("graph_draw", [](int device, Number graph, std::string path) {
+          enter(device);
+          CRESSET_DRIVER(cuGraphDebugDotPrint(handle(graph), path.c_str(), 1));
+        });
+
+  // ---- memory
+  m.def("memory_statistics", statistics);
+  m.def("reset_peak_statistics", [](int device) { check_device(device), reset_peak_statistics(device); });
+  m.def("reset_accumulated_statistics", [](int device) { check_device(device), reset_accumulated_statistics(device); });
+  m.def("memory_info", [](int device) {
+          enter(device);
+          size_t free = 0, total = 0;
+          CRESSET_DRIVER(cuMemGetInfo_v2(&free, &total));
+          return nb::make_tuple(static_cast<int64_t>(free), static_cast<int64_t>(total));
+        });
+  m.def("empty_cache", [](int device) { check_device(device), empty_cache(device); });
+  m.def("set_memory_fraction", [](int device, double fraction) { check_device(device), set_memory_fraction(device, fraction); });
+  m.def("memory_fraction", [](int device) { return check_device(device), memory_fraction(device); });
+  m.def("memory_snapshot", snapshot);
+  m.def("memory_history", history);
+  m.def("record_memory_history", [](int device, int64_t most_events) { check_device(device), record_memory_history(device, most_events); });
+  m.def("allocate", [](int device, int64_t bytes, Number stream) {
+          check_device(device);
+          const StreamHandle before = current_stream(device);
+          set_stream(device, handle(stream));
+          char* data = nullptr;
+          try {
+            data = cuda::allocate(device, bytes);
+          } catch (...) {
+            set_stream(device, before);
+            throw;
+          }
+          set_stream(device, before);
+          return number(data);
+        });
+  m.def("free", [](int device, Number address) { check_device(device), cuda::free(device, reinterpret_cast<char*>(address)); });
+  m.def("record_stream", [](nb::handle tensor, Number stream) {
+          const Tensor t = unwrap(tensor.ptr());
+          if (t.device().type == DeviceType::cuda && t.storage()->data) record_stream(t.device().index, t.storage()->data, handle(stream));
+        });
+  m.def("is_pinned", [](nb::handle tensor) { return unwrap(tensor.ptr()).storage()->pinned; });
+  // A tensor's elements in pinned memory: a copy.
+  m.def("pin", [](nb::handle tensor) {
+          const Tensor t = unwrap_elements("pin_memory", tensor.ptr());
+          check(t.device().is_cpu(), "pin_memory: cannot pin '", t.device(), "': only dense CPU tensors can be pinned");
+          current_device();  // raises when there is no device
+          const int64_t bytes = std::max<int64_t>(t.numel() * size_of(t.dtype()), 1);
+          void* const p = allocate_pinned(bytes);
+          Tensor out = empty(TensorInfo{t.sizes(), dense_strides_like(t.sizes(), t.strides()), t.dtype(), Device{DeviceType::meta, -1}});
+          out->storage = Storage::borrow(p, bytes, Device{}, [p] { free_pinned(p); });
+          out->storage->pinned = true;
+          copy_into(out, t);
+          return nb::steal(wrap(out));
+        });
+  m.def("empty_pinned_cache", empty_pinned_cache);
+
+  m.def("operators_on_host", operators_on_host, "The operators that were computed on the CPU for want of a kernel.");
+  m.def("refuse_host", [](bool on) { refuses_host = on; });
+  m.def("compile_statistics", [] {
+    const CompileStatistics s = compile_statistics();
+    return nb::make_tuple(s.compiled, s.from_disk, s.compile_seconds, s.load_seconds);
+  });
+}
+
+}  // namespace cresset

@@ -1,0 +1,162 @@
+#include "cuda/backend.h"
+
+#include <cstring>
+
+#include "cuda/device.h"
+#include "cuda/fault.h"
+#include "cuda/launch.h"
+#include "cuda/memory.h"
+#include "cuda/pointwise.h"
+#include "cuda/register.h"
+#include "tensor/backend.h"
+#include "tensor/convert.h"
+
+namespace cresset::cuda {
+namespace {
+
+int64_t bytes_of(const Tensor& t) { return t.numel() * size_of(t.dtype()); }
+Address address(const void* p) { return reinterpret_cast<Address>(p); }
+
+// Both lie densely in the same order: the bytes can be copied as they are.
+bool lie_alike(const Tensor& a, const Tensor& b) { return a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.strides() == b.strides() && (a.is_contiguous() || is_dense(a.sizes(), a.strides())); }
+
+bool is_alike(const Tensor& t, DimsView sizes) { return t.sizes() == Dims(sizes) && t.is_contiguous(); }
+
+void copy_within(const Tensor& to, const Tensor& from) {
+  const Place place(to.device());
+  if (lie_alike(to, from)) {
+    CRESSET_DRIVER(cuMemcpyDtoDAsync_v2(address(to.bytes()), address(from.bytes()), static_cast<size_t>(bytes_of(to)), place.stream));
+    return;
+  }
+  launch_copy({to.bytes(), to.dtype(), to.dtype(), to.strides()}, {from.bytes(), from.dtype(), from.dtype(), expanded_strides("copy_", from, to.sizes())}, to.sizes(), to.device());
+}
+
+// From another device, through memory that lies densely.
+void copy_between(const Tensor& to, const Tensor& from) {
+  Tensor source = from;
+  if (!is_alike(from, from.sizes())) source = contiguous_on_device(from);
+  const Place there(source.device());
+  EventHandle ready = nullptr;
+  CRESSET_DRIVER(cuEventCreate(&ready, kEventNoTiming));
+  CRESSET_DRIVER(cuEventRecord(ready, there.stream));
+  Tensor target = to.dtype() == source.dtype() && is_alike(to, source.sizes()) ? to : empty(source.sizes(), source.dtype(), to.device());
+  const Place here(to.device());
+  CRESSET_DRIVER(cuStreamWaitEvent(here.stream, ready, 0));
+  CRESSET_DRIVER(cuMemcpyPeerAsync(address(target.bytes()), context(here.device), address(source.bytes()), context(there.device), static_cast<size_t>(bytes_of(source)), here.stream));
+  driver().cuEventDestroy_v2(ready);
+  CRESSET_DRIVER(cuStreamSynchronize(here.stream));  // the source may be given to others of its own device afterwards
+  if (target.get() != to.get()) copy_within(to, target);
+}
+
+void copy_from_host(const Tensor& to, const Tensor& from, bool non_blocking) {
+  // The smaller dtype travels, and in the order of the target where that lies densely.
+  Tensor source = from;
+  if (from.dtype() != to.dtype() && size_of(to.dtype()) < size_of(from.dtype())) source = convert(from, to.dtype());
+  const bool as_target = source.dtype() == to.dtype() && source.sizes() == to.sizes() && is_dense(to.sizes(), to.strides());
+  if (as_target && !(source.strides() == to.strides())) {
+    Tensor ordered = empty(TensorInfo{to.sizes(), to.strides(), to.dtype(), Device{}});
+    copy_into(ordered, source);
+    source = ordered;
+  } else if (!as_target && !source.is_contiguous()) {
+    source = cresset::contiguous(source);
+  }
+  Tensor target = as_target ? to : empty(source.sizes(), source.dtype(), to.device());
+  const Place place(to.device());
+  CRESSET_DRIVER(cuMemcpyHtoDAsync_v2(address(target.bytes()), source.bytes(), static_cast<size_t>(bytes_of(source)), place.stream));
+  if (source.storage()->pinned) {
+    if (non_blocking) note_pinned_use(source.storage()->data, place.device, place.stream);
+    else synchronize_stream(place.device, place.stream);
+  }
+  if (target.get() != to.get()) copy_within(to, target);
+}
+
+void copy_to_host(const Tensor& to, const Tensor& from, bool non_blocking) {
+  Tensor source = from;
+  if (from.dtype() != to.dtype() && size_of(to.dtype()) < size_of(from.dtype())) source = convert(from, to.dtype());
+  const bool as_source = source.dtype() == to.dtype() && lie_alike(to, source);
+  if (!as_source && !source.is_contiguous()) source = contiguous_on_device(source);
+  const bool direct = as_source || (source.dtype() == to.dtype() && is_alike(to, source.sizes()));
+  Tensor target = direct ? to : empty(source.sizes(), source.dtype(), Device{});
+  const Place place(source.device());
+  CRESSET_DRIVER(cuMemcpyDtoHAsync_v2(target.bytes(), address(source.bytes()), static_cast<size_t>(bytes_of(source)), place.stream));
+  if (direct && non_blocking && to.storage()->pinned) {
+    note_pinned_use(to.storage()->data, place.device, place.stream);
+    return;
+  }
+  synchronize_stream(place.device, place.stream);
+  if (!direct) copy_into(to, target);
+}
+
+class CudaBackend final : public Backend {
+ public:
+  int resolve(int index) override {
+    if (index < 0) return cuda::current_device();
+    check_device(index);
+    return index;
+  }
+  char* allocate(int64_t bytes, int device) override { return cuda::allocate(device, bytes); }
+  void free(char* data, int device) override { cuda::free(device, data); }
+
+  void copy(const Tensor& to, const Tensor& from, bool non_blocking) override {
+    if (from.numel() == 0) return;
+    if (to.device() == from.device()) return copy_within(to, from);
+    if (to.device().is_cpu()) return copy_to_host(to, from, non_blocking);
+    if (from.device().is_cpu()) return copy_from_host(to, from, non_blocking);
+    copy_between(to, from);
+  }
+  void copy_bytes(char* to, const char* from, int64_t bytes, int device) override {
+    const StreamHandle stream = enter(device);
+    CRESSET_DRIVER(cuMemcpyDtoDAsync_v2(address(to), address(from), static_cast<size_t>(bytes), stream));
+  }
+  void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width, int device) override {
+    static constexpr Dtype by_width[] = {Dtype::u8, Dtype::u8, Dtype::i16, Dtype::u8, Dtype::i32, Dtype::u8, Dtype::u8, Dtype::u8, Dtype::i64};
+    const Dtype d = width == 16 ? Dtype::c128 : by_width[width];
+    const Dims sizes{count, columns, rows}, to_strides{rows * columns, rows, 1}, from_strides{rows * columns, 1, columns};
+    launch_copy({static_cast<char*>(to), d, d, to_strides}, {static_cast<char*>(const_cast<void*>(from)), d, d, from_strides}, sizes, Device{DeviceType::cuda, static_cast<int8_t>(device)});
+  }
+
+  void fill(const Tensor& t, const Scalar& value) override {
+    alignas(16) char element[16] = {};
+    Tensor one = full({}, value, t.dtype());
+    const auto width = static_cast<size_t>(size_of(t.dtype()));
+    std::memcpy(element, one.bytes(), width);
+    if (t.is_contiguous() || is_dense(t.sizes(), t.strides())) {
+      const Place place(t.device());
+      bool zero = true;
+      for (size_t i = 0; i < width; ++i) zero = zero && element[i] == 0;
+      if (zero || width == 1) return check_status(driver().cuMemsetD8Async(address(t.bytes()), static_cast<unsigned char>(element[0]), static_cast<size_t>(bytes_of(t)), place.stream), "cuMemsetD8Async");
+      if (width == 2) return check_status(driver().cuMemsetD16Async(address(t.bytes()), *reinterpret_cast<uint16_t*>(element), static_cast<size_t>(t.numel()), place.stream), "cuMemsetD16Async");
+      if (width == 4) return check_status(driver().cuMemsetD32Async(address(t.bytes()), *reinterpret_cast<uint32_t*>(element), static_cast<size_t>(t.numel()), place.stream), "cuMemsetD32Async");
+    }
+    launch_fill({t.bytes(), t.dtype(), t.dtype(), t.strides()}, element, t.sizes(), t.device());
+  }
+
+  Scalar item(const Tensor& t) override {
+    static thread_local void* buffer = allocate_pinned(16);
+    const Place place(t.device());
+    CRESSET_DRIVER(cuMemcpyDtoHAsync_v2(buffer, address(t.bytes()), static_cast<size_t>(size_of(t.dtype())), place.stream));
+    synchronize_stream(place.device, place.stream);
+    Tensor one = empty({}, t.dtype());
+    std::memcpy(one.bytes(), buffer, static_cast<size_t>(size_of(t.dtype())));
+    return cresset::item(one);
+  }
+};
+
+}  // namespace
+
+bool is_available() { return device_count() > 0; }
+
+Tensor contiguous_on_device(const Tensor& t) {
+  if (t.is_contiguous()) return t;
+  Tensor out = empty(t.sizes(), t.dtype(), t.device());
+  copy_within(out, t);
+  return out;
+}
+
+void install() {
+  backends[static_cast<int>(DeviceType::cuda)] = new CudaBackend;
+  launch_pointwise = launch_formula;
+  register_cuda_operators();
+}
+
+}  // namespace cresset::cuda

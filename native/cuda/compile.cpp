@@ -1,0 +1,222 @@
+#include "cuda/compile.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+#include <vector>
+
+#include "base/error.h"
+#include "cuda/device.h"
+#include "cuda/library.h"
+
+namespace cresset::cuda {
+namespace {
+
+namespace files = std::filesystem;
+using Program = void*;
+
+struct Nvrtc {
+  int (*version)(int*, int*);
+  int (*create)(Program*, const char* source, const char* name, int headers, const char* const* header_texts, const char* const* header_names);
+  int (*compile)(Program, int count, const char* const* options);
+  int (*binary_size)(Program, size_t*);
+  int (*binary)(Program, char*);
+  int (*log_size)(Program, size_t*);
+  int (*log)(Program, char*);
+  int (*destroy)(Program*);
+  int major = 0, minor = 0;
+
+  Nvrtc() {
+    static auto* library = new Library({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"});
+    const auto look_up = [&](auto& function, const char* name) { function = reinterpret_cast<std::decay_t<decltype(function)>>(library->symbol(name)); };
+    look_up(version, "nvrtcVersion");
+    look_up(create, "nvrtcCreateProgram");
+    look_up(compile, "nvrtcCompileProgram");
+    look_up(binary_size, "nvrtcGetCUBINSize");
+    look_up(binary, "nvrtcGetCUBIN");
+    look_up(log_size, "nvrtcGetProgramLogSize");
+    look_up(log, "nvrtcGetProgramLog");
+    look_up(destroy, "nvrtcDestroyProgram");
+    version(&major, &minor);
+  }
+};
+const Nvrtc& nvrtc() {
+  static const auto* the = new Nvrtc;
+  return *the;
+}
+
+// 128 bits of a text, as 32 digits: two runs of FNV-1a with different starts, mixed.
+class Digest {
+ public:
+  void add(const std::string& text) {
+    for (const unsigned char c : text) {
+      a_ = (a_ ^ c) * 0x100000001b3u;
+      b_ = (b_ ^ (c + 0x9eu)) * 0x100000001b3u;
+      b_ ^= b_ >> 29;
+    }
+    a_ ^= text.size();
+    b_ = b_ * 31 + text.size();
+  }
+  std::string digits() const {
+    char text[33];
+    snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(a_), static_cast<unsigned long long>(b_));
+    return text;
+  }
+
+ private:
+  uint64_t a_ = 0xcbf29ce484222325u, b_ = 0x84222325cbf29ce4u;
+};
+
+std::string read_file(const files::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string& folder() {
+  static auto* the = new std::string;
+  return *the;
+}
+
+// The kernel files themselves are part of a kernel's content.
+const std::string& folder_digest() {
+  static const auto* the = [] {
+    std::vector<files::path> paths;
+    std::error_code error;
+    for (const auto& entry : files::directory_iterator(folder(), error))
+      if (entry.is_regular_file()) paths.push_back(entry.path());
+    std::sort(paths.begin(), paths.end());
+    Digest digest;
+    for (const auto& path : paths) {
+      digest.add(path.filename().string());
+      digest.add(read_file(path));
+    }
+    return new std::string(digest.digits());
+  }();
+  return *the;
+}
+
+// CRESSET_CACHE, or the user's cache folder; empty when there is none to write to.
+const files::path& cache_folder() {
+  static const auto* the = [] {
+    files::path path;
+    if (const char* own = std::getenv("CRESSET_CACHE")) path = own;
+    else if (const char* cache = std::getenv("XDG_CACHE_HOME")) path = files::path(cache) / "cresset";
+    else if (const char* home = std::getenv("HOME")) path = files::path(home) / ".cache" / "cresset";
+    if (path.empty()) return new files::path;
+    path /= "kernels";
+    std::error_code error;
+    files::create_directories(path, error);
+    return new files::path(error || access(path.c_str(), W_OK) != 0 ? files::path() : path);
+  }();
+  return *the;
+}
+
+void keep(const files::path& path, const std::string& binary) {
+  const files::path aside = path.string() + "." + std::to_string(getpid());
+  {
+    std::ofstream out(aside, std::ios::binary);
+    out.write(binary.data(), static_cast<std::streamsize>(binary.size()));
+    if (!out) {
+      unlink(aside.c_str());
+      return;
+    }
+  }
+  if (rename(aside.c_str(), path.c_str()) != 0) unlink(aside.c_str());
+}
+
+std::string compile(const std::string& text, const char* entry, const std::vector<std::string>& options) {
+  const Nvrtc& n = nvrtc();
+  Program program = nullptr;
+  check(n.create(&program, text.c_str(), (std::string(entry) + ".cu").c_str(), 0, nullptr, nullptr) == 0, "NVRTC could not start a program for ", entry);
+  std::vector<const char*> pointers;
+  for (const std::string& option : options) pointers.push_back(option.c_str());
+  const int status = n.compile(program, static_cast<int>(pointers.size()), pointers.data());
+  if (status != 0) {
+    size_t length = 0;
+    n.log_size(program, &length);
+    std::string log(length, '\0');
+    n.log(program, log.data());
+    n.destroy(&program);
+    fail("cresset has a bug: the CUDA kernel ", entry, " did not compile (NVRTC error ", status, ", options ", [&] {
+      std::string all;
+      for (const std::string& option : options) all += option + " ";
+      return all;
+    }(), "); please report it:\n", log.c_str());
+  }
+  size_t size = 0;
+  n.binary_size(program, &size);
+  std::string binary(size, '\0');
+  n.binary(program, binary.data());
+  n.destroy(&program);
+  return binary;
+}
+
+std::mutex& lock() {
+  static auto* the = new std::mutex;
+  return *the;
+}
+CompileStatistics statistics;
+
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+bool load(const std::string& binary, const char* entry, Kernel& kernel) {
+  ModuleHandle module = nullptr;
+  if (binary.empty() || driver().cuModuleLoadData(&module, binary.data()) != kSuccess) return false;
+  return driver().cuModuleGetFunction(&kernel.function, module, entry) == kSuccess;
+}
+
+}  // namespace
+
+void set_kernel_folder(std::string path) { folder() = std::move(path); }
+const std::string& kernel_folder() { return folder(); }
+
+Kernel load_kernel(int device, const std::string& text, const char* entry, std::span<const std::string> options) {
+  std::lock_guard guard(lock());
+  enter(device);
+  const Properties& p = properties(device);
+  const bool own_features = p.major >= 9;  // sm_90a: the instructions that only this generation has
+  std::vector<std::string> all = {join("--gpu-architecture=sm_", p.major, p.minor, own_features ? "a" : ""), "--std=c++20", "--fmad=false", "--device-as-default-execution-space", "-I" + folder()};
+  for (const std::string& option : options) {
+    if (option == "--fmad=true") all[2] = option;
+    else all.push_back(option);
+  }
+  Digest digest;
+  digest.add(folder_digest());
+  digest.add(join(nvrtc().major, ".", nvrtc().minor));
+  for (const std::string& option : all)
+    if (option.compare(0, 2, "-I") != 0) digest.add(option);
+  digest.add(text);
+  const files::path path = cache_folder().empty() ? files::path() : cache_folder() / (digest.digits() + ".cubin");
+
+  Kernel kernel;
+  double start = seconds();
+  if (!path.empty() && files::exists(path) && load(read_file(path), entry, kernel)) {
+    ++statistics.from_disk;
+    statistics.load_seconds += seconds() - start;
+    return kernel;
+  }
+  start = seconds();
+  const std::string binary = compile(text, entry, all);
+  ++statistics.compiled;
+  statistics.compile_seconds += seconds() - start;
+  check(load(binary, entry, kernel), "the CUDA kernel ", entry, " could not be loaded on cuda:", device, " (", p.name, ")");
+  if (!path.empty()) keep(path, binary);
+  return kernel;
+}
+
+CompileStatistics compile_statistics() {
+  std::lock_guard guard(lock());
+  return statistics;
+}
+
+}  // namespace cresset::cuda

@@ -1,0 +1,37 @@
+#include "cuda/launch.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace cresset::cuda {
+
+const char* tag_of(Dtype d) {
+  static constexpr const char* tags[] = {"u8", "i8", "i16", "i32", "i64", "f16", "f32", "f64", "c32", "c64", "c128", "b8", "bf16", "f8e5m2", "f8e4m3fn", "f8e5m2fnuz", "f8e4m3fnuz", "u16", "u32", "u64", "f8e8m0fnu"};
+  return tags[static_cast<int>(d)];
+}
+
+KernelFamily::KernelFamily(const char* file, const char* entry, std::initializer_list<const char*> macros, std::initializer_list<const char*> options)
+    : file_(file), entry_(entry), macros_(macros), options_(options) {}
+
+const Kernel& KernelFamily::get(const Place& place, std::initializer_list<Choice> choices, int64_t shared) const {
+  invariant(choices.size() == macros_.size() && macros_.size() <= kMostMacros, std::string("the choices of the kernel ") + entry_);
+  std::array<int32_t, kMostMacros> values{};
+  size_t n = 0;
+  for (const Choice& c : choices) values[n++] = c.value;
+  std::lock_guard guard(lock_);
+  for (size_t i = 0; i < known_.size(); ++i)
+    if (known_[i]->device == place.device && known_[i]->values == values) {
+      if (i) std::swap(known_[i], known_[0]);
+      return known_[0]->kernel;
+    }
+  std::vector<std::string> options(options_.begin(), options_.end());
+  n = 0;
+  for (const Choice& c : choices) options.push_back(c.is_dtype ? join("-D", macros_[n++], "=dtype_", tag_of(static_cast<Dtype>(c.value))) : join("-D", macros_[n++], "=", c.value));
+  auto* made = new Known{place.device, values, load_kernel(place.device, join("#include \"", file_, "\"\n"), entry_, options)};
+  if (shared > 48 * 1024) CRESSET_DRIVER(cuFuncSetAttribute(made->kernel.function, kFunctionSharedLimit, static_cast<int>(properties(place.device).shared_per_block_optin)));
+  known_.insert(known_.begin(), made);
+  return made->kernel;
+}
+
+}  // namespace cresset::cuda

@@ -1,0 +1,76 @@
+// Launching: a family of kernels is one entry of a kernel file, specialised by a few small numbers (dtypes, block sizes, switches).
+//
+//   const KernelFamily kSoftmax("softmax.cuh", "softmax", {"T", "ROW"});
+//   const Place place(out.device());
+//   kSoftmax.launch(place, {dtype(t), 256}, rows, 128, 0, out.bytes(), t.bytes(), length);
+#pragma once
+#include <array>
+#include <initializer_list>
+#include <mutex>
+#include <vector>
+
+#include "cuda/compile.h"
+#include "cuda/device.h"
+#include "tensor/tensor.h"
+
+namespace cresset::cuda {
+
+// A device, entered, with the stream for its work.
+struct Place {
+  int device;
+  StreamHandle stream;
+  explicit Place(Device d) : device(d.index), stream(enter(d.index)) {}
+};
+
+struct Grid {
+  unsigned x = 1, y = 1, z = 1;
+  Grid(int64_t x, int64_t y = 1, int64_t z = 1) : x(static_cast<unsigned>(x)), y(static_cast<unsigned>(y)), z(static_cast<unsigned>(z)) {}
+};
+
+// What a macro of a kernel stands for: a dtype (dtype_f32) or a number.
+struct Choice {
+  int32_t value;
+  bool is_dtype;
+  Choice(Dtype d) : value(static_cast<int32_t>(d)), is_dtype(true) {}
+  Choice(int v) : value(v), is_dtype(false) {}
+  Choice(bool v) : value(v), is_dtype(false) {}
+};
+const char* tag_of(Dtype d);  // "f32": the kernels call the type dtype_f32
+
+// The arguments are passed as they are: an argument's C++ type must be the kernel's.
+template <class... Arguments>
+void launch(const Kernel& kernel, const Place& place, Grid grid, Grid block, int64_t shared, const Arguments&... arguments) {
+  void* parameters[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
+  check_status(driver().cuLaunchKernel(kernel.function, grid.x, grid.y, grid.z, block.x, block.y, block.z, static_cast<unsigned>(shared), place.stream, parameters, nullptr), "cuLaunchKernel");
+}
+
+class KernelFamily {
+ public:
+  static constexpr int kMostMacros = 8;
+  // `macros` are defined by the choices of a launch, in order; `options` go to the compiler as they are.
+  KernelFamily(const char* file, const char* entry, std::initializer_list<const char*> macros, std::initializer_list<const char*> options = {});
+
+  const Kernel& get(const Place& place, std::initializer_list<Choice> choices, int64_t shared = 0) const;
+
+  template <class... Arguments>
+  void launch(const Place& place, std::initializer_list<Choice> choices, Grid grid, Grid block, int64_t shared, const Arguments&... arguments) const {
+    cuda::launch(get(place, choices, shared), place, grid, block, shared, arguments...);
+  }
+  const char* file() const { return file_; }
+  const char* entry() const { return entry_; }
+
+ private:
+  struct Known {
+    int device;
+    std::array<int32_t, kMostMacros> values;
+    Kernel kernel;
+  };
+  const char *file_, *entry_;
+  std::vector<const char*> macros_, options_;
+  mutable std::mutex lock_;
+  mutable std::vector<Known*> known_;  // few are in use at a time; the last one found stands first
+};
+
+inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace cresset::cuda

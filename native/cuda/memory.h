@@ -1,0 +1,85 @@
+// Device memory: a caching allocator in stream order, and pinned host memory.
+//
+// Memory comes from the driver in segments and is handed out as blocks, which split and merge. A block that is freed may be given again at once to
+// the stream it was made for, since that stream does its work in order; another stream that used it is waited for with an event. Blocks of up to
+// 1 MiB live in segments of 2 MiB, larger ones in segments of their own.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cuda/driver.h"
+
+namespace cresset::cuda {
+
+char* allocate(int device, int64_t bytes);            // for the thread's current stream; raises an out-of-memory Error
+void free(int device, char* data);
+void record_stream(int device, char* data, StreamHandle stream);  // the stream works on the block too: it is not given again before that is done
+void empty_cache(int device);                         // gives what nobody uses back to the driver
+void set_memory_fraction(int device, double fraction);
+double memory_fraction(int device);
+
+// Allocations of a stream that is being captured come from a pool of their own and stay there as long as the graph lives.
+uint64_t new_pool();
+void begin_pool(int device, uint64_t pool);
+void end_pool(int device, uint64_t pool);
+void release_pool(int device, uint64_t pool);
+
+struct Figure {
+  int64_t current = 0, peak = 0, allocated = 0, freed = 0;
+  void add(int64_t amount) {
+    current += amount;
+    if (current > peak) peak = current;
+    (amount > 0 ? allocated : freed) += amount > 0 ? amount : -amount;
+  }
+};
+// Of all blocks, of small ones, of large ones.
+using Figures = std::array<Figure, 3>;
+struct MemoryStatistics {
+  Figures allocation, segment, active, inactive_split, allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes, requested_bytes;
+  int64_t retries = 0, failures = 0, device_allocations = 0, device_frees = 0;
+};
+MemoryStatistics memory_statistics(int device);
+void reset_peak_statistics(int device);
+void reset_accumulated_statistics(int device);
+
+// What is where, for the snapshot.
+struct BlockFacts {
+  uint64_t address;
+  int64_t bytes, requested;
+  enum State { allocated, waiting, free } state;
+  std::string site;                                    // "file.py(12): function" of the allocation; empty when not known
+};
+struct SegmentFacts {
+  uint64_t address;
+  int64_t bytes;
+  StreamHandle stream;
+  bool large;
+  uint64_t pool;
+  std::vector<BlockFacts> blocks;
+};
+std::vector<SegmentFacts> memory_snapshot(int device);
+
+// The history of allocations, when it is recorded.
+struct MemoryEvent {
+  enum Kind { alloc, free, segment_alloc, segment_free, out_of_memory } kind;
+  uint64_t address;
+  int64_t bytes, time;  // nanoseconds since 1970
+  StreamHandle stream;
+  std::string site;
+};
+void record_memory_history(int device, int64_t most_events);  // 0: stop and forget
+std::vector<MemoryEvent> memory_history(int device);
+
+// Where in the user's program an allocation happens, and in which module; the bindings plug in how. Asked for large blocks, and for all while history is recorded.
+extern std::string (*allocation_site)();
+
+// ---- pinned host memory; freed blocks are kept, and given again when the copies that use them are done
+void* allocate_pinned(int64_t bytes);
+void free_pinned(void* p);
+bool is_pinned(const void* p);
+void note_pinned_use(const void* p, int device, StreamHandle stream);  // an asynchronous copy reads or writes it
+void empty_pinned_cache();
+
+}  // namespace cresset::cuda

@@ -1,0 +1,10 @@
+// The table of contents of the CUDA kernels: one function a topic. An operator without one is computed on the CPU (dispatch/on_host.h).
+#pragma once
+#include "dispatch/call.h"
+
+namespace cresset::cuda {
+
+// All of them. Called once, when the module loads; touches neither the driver nor a device.
+void register_cuda_operators();
+
+}  // namespace cresset::cuda
