@@ -31,6 +31,7 @@ from ._native import (  # noqa: F401
 )  # fmt: skip
 
 __version__ = "0.1.0"
+_native.cuda.set_kernel_folder(__path__[0] + "/cuda/kernels")
 
 for _name in dir(_native):
     if isinstance(getattr(_native, _name), (dtype, layout, memory_format)):

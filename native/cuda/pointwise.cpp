@@ -53,7 +53,7 @@ int unroll_of(const Key& k) { return k.vector ? (k.count > 2 ? 2 : 4) : 2; }
 Kernel compile(const Key& k, const Operator* op, const Operand* operands) {
   const auto type = [&](int i) { return join("dtype_", tag_of(k.on_host >> i & 1 ? operands[i].loop_dtype : static_cast<Dtype>(k.dtypes[i]))); };
   std::string text = op ? formula_text(op->name(), k.which, kComputeNames[k.compute])
-                        : join("#include \"types.cuh\"\n__device__ __forceinline__ ", type(1), " formula(", type(1), " x, const Attribute*) { return x; }\n");
+                        : join("#include \"math.cuh\"\n__device__ __forceinline__ ", type(1), " formula(", type(1), " x, const Attribute*) { return x; }\n");
   std::string inputs, arguments;
   for (int i = 1; i < k.count; ++i) {
     const bool number = k.on_host >> i & 1;

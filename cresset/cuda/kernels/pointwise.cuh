@@ -6,7 +6,7 @@
 //   ARGUMENTS(P, N)         the same with a comma after each, without the dtype
 // and -D options BLOCK, VECTOR and UNROLL, or RANK and BIG.
 #pragma once
-#include "types.cuh"
+#include "math.cuh"
 
 // A stored element on its way into a formula, which converts it to what it computes in.
 template <class Stored>
@@ -23,13 +23,15 @@ __device__ __forceinline__ Loaded<Stored> as_argument(const Stored& value) {
 }
 
 // A pointer, or the bytes of one number.
-struct alignas(8) Slot {
-  char bytes[16];
+struct Slot {
+  uint64_t low, high;
   template <class T>
   __device__ __forceinline__ T as() const {
-    T value;
-    for (int i = 0; i < static_cast<int>(sizeof(T)); ++i) reinterpret_cast<char*>(&value)[i] = bytes[i];
-    return value;
+    if constexpr (sizeof(T) == 16) return __builtin_bit_cast(T, *this);
+    else if constexpr (sizeof(T) == 8) return __builtin_bit_cast(T, low);
+    else if constexpr (sizeof(T) == 4) return __builtin_bit_cast(T, static_cast<uint32_t>(low));
+    else if constexpr (sizeof(T) == 2) return __builtin_bit_cast(T, static_cast<uint16_t>(low));
+    else return convert<T>(static_cast<uint8_t>(low));
   }
 };
 

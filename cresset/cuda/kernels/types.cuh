@@ -215,11 +215,37 @@ CRESSET_INLINE To convert(From v) {
 // ---- several elements at once: one load or store of up to 16 bytes ----
 
 template <class T, int N>
-struct alignas(sizeof(T) * N) Vector {
+struct alignas(sizeof(T) * N >= 16 ? 16 : sizeof(T) * N) Vector {
   T values[N];
   CRESSET_INLINE T& operator[](int i) { return values[i]; }
   CRESSET_INLINE const T& operator[](int i) const { return values[i]; }
 };
+
+// So many bytes as one access.
+template <int N>
+struct Words {
+  struct alignas(N >= 16 ? 16 : N) type {
+    uint32_t words[N / 4];
+  };
+};
+template <>
+struct Words<2> {
+  using type = uint16_t;
+};
+template <>
+struct Words<1> {
+  using type = uint8_t;
+};
+template <int N, class T>
+CRESSET_INLINE Vector<T, N> load_vector(const T* p) {
+  using Word = typename Words<sizeof(T) * N>::type;
+  return __builtin_bit_cast(Vector<T, N>, *reinterpret_cast<const Word*>(p));
+}
+template <class T, int N>
+CRESSET_INLINE void store_vector(T* p, const Vector<T, N>& v) {
+  using Word = typename Words<sizeof(T) * N>::type;
+  *reinterpret_cast<Word*>(p) = __builtin_bit_cast(Word, v);
+}
 
 // How many elements of a type a thread loads at once.
 template <class T>
