@@ -25,7 +25,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             return copied.requires_grad_() if requires_grad else copied
     made = _native.make_tensor(data, dtype, device)
     if pin_memory:
-        _native.set_pinned(made, True)
+        made = made.pin_memory()
     return made.requires_grad_() if requires_grad else made
 
 

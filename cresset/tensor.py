@@ -300,9 +300,7 @@ def pin_memory(self, device=None):
 
     if not cuda.is_available():
         raise RuntimeError("Cannot access accelerator device when none is available.")
-    pinned = self.clone()
-    _native.set_pinned(pinned, True)
-    return pinned
+    return _native.cuda.pin(self)
 
 
 _LEGACY = {
@@ -410,7 +408,10 @@ def _recorded_subclass(self, cls):
 
 def cuda(self, device=None, non_blocking=False, memory_format=None):
     """The tensor on a CUDA device."""
-    return self.to("cuda" if device is None else device)
+    device = "cuda" if device is None else device
+    if _native.device(device).type != "cuda":
+        raise RuntimeError(f"Invalid device, must be cuda device, got {device}")
+    return self.to(device, non_blocking=non_blocking, memory_format=memory_format)
 
 
 def xpu(self, device=None, non_blocking=False, memory_format=None):

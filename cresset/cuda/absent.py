@@ -1,15 +1,18 @@
-"""The one answer of everything that needs a CUDA device, as long as there is no backend."""
+"""The one answer of everything that needs a CUDA device, where there is none."""
+
+from .. import _native
 
 NOT_COMPILED = "Torch not compiled with CUDA enabled"
 
 
 def require():
-    """Raise what PyTorch's CPU build raises."""
-    raise AssertionError(NOT_COMPILED)
+    """Raise what PyTorch's CPU build raises, and say why there is no device."""
+    if _native.cuda.device_count() == 0:
+        problem = _native.cuda.problem() or "the NVIDIA driver has no device"
+        raise AssertionError(f"{NOT_COMPILED}, or no device: {problem}")
 
 
-class Absent:
-    """A class that can be named and subclassed, but not made."""
-
-    def __new__(cls, *args, **kwargs):
-        raise RuntimeError(f"torch.cuda.{cls.__name__} requires CUDA support, which this build does not have")
+def require_for(name):
+    """The same for a class, which PyTorch's CPU build cannot make."""
+    if _native.cuda.device_count() == 0:
+        raise RuntimeError(f"torch.cuda.{name} requires CUDA support, and there is no CUDA device")

@@ -1,51 +1,144 @@
 """CUDA graphs: recorded work that is sent to the device at once."""
 
-from .absent import Absent, require
+import gc
+
+from .. import _native
+from .absent import require, require_for
+from .devices import current_device, synchronize
+from .memory import empty_cache
+from .streams import Stream, StreamContext
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
+
+_native_cuda = _native.cuda
+_MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
 
 
 def graph_pool_handle():
     """A memory pool that several graphs can share."""
     require()
+    return 0, _native_cuda.new_pool()
 
 
 def is_current_stream_capturing():
     """Whether work is being recorded. Without a device it never is."""
-    return False
+    if _native_cuda.device_count() == 0 or not _native_cuda.is_started():
+        return False
+    index = current_device()
+    return _native_cuda.stream_is_capturing(index, _native_cuda.current_stream(index))
 
 
-class CUDAGraph(Absent):
-    """Recorded work."""
+class CUDAGraph:
+    """Work that was recorded once and can be done again and again, with the memory it was recorded with.
+
+    Args:
+        keep_graph: keep what was recorded after it was made ready, for debug_dump.
+    """
+
+    def __new__(cls, keep_graph=False):
+        require_for("CUDAGraph")
+        self = super().__new__(cls)
+        self._graph = self._ready = self._pool = self._own_pool = 0
+        self._index, self._stream, self._keep = None, None, keep_graph
+        return self
 
     def capture_begin(self, pool=None, capture_error_mode="global"):
-        """Start recording."""
-        require()
+        """Start recording the current stream, which must not be the default one."""
+        if capture_error_mode not in _MODES:
+            raise RuntimeError(f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}")
+        if self._ready or self._stream:
+            raise RuntimeError("This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance.")
+        self._index = current_device()
+        stream = _native_cuda.current_stream(self._index)
+        if stream == 0:
+            raise RuntimeError("CUDA graphs must be captured on a non-default stream: use `with torch.cuda.graph(g):` or `with torch.cuda.stream(s):`")
+        if pool is None:
+            self._pool = self._own_pool = _native_cuda.new_pool()
+        else:
+            self._pool = pool[1]
+        self._stream = stream
+        _native_cuda.capture_begin(self._index, stream, self._pool, _MODES[capture_error_mode])
 
     def capture_end(self):
-        """End recording."""
-        require()
+        """End recording and make the work ready."""
+        if self._stream is None:
+            raise RuntimeError("capture_end: capture_begin was not called")
+        stream, self._stream = self._stream, None
+        self._graph = _native_cuda.capture_end(self._index, stream, self._pool)
+        self._ready = _native_cuda.graph_instantiate(self._index, self._graph)
+
+    def instantiate(self):
+        """Make the work ready; capture_end has done it."""
 
     def replay(self):
-        """Do the recorded work again."""
-        require()
+        """Do the recorded work again, in the current stream."""
+        if not self._ready:
+            raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        _native_cuda.graph_launch(self._index, self._ready, _native_cuda.current_stream(self._index))
 
     def reset(self):
-        """Forget the recorded work."""
-        require()
+        """Forget the recorded work and its memory."""
+        if self._index is not None and (self._ready or self._graph):
+            _native_cuda.graph_destroy(self._index, self._graph, self._ready, self._own_pool)
+        self._graph = self._ready = self._own_pool = 0
 
     def pool(self):
-        """The memory pool."""
-        require()
+        """The memory pool, for other graphs to share."""
+        return 0, self._pool
+
+    def enable_debug_mode(self):
+        """Keep what was recorded for debug_dump."""
+
+    def debug_dump(self, debug_path):
+        """Write what was recorded in Graphviz's format."""
+        if not self._graph:
+            raise RuntimeError("debug_dump: nothing was captured")
+        _native_cuda.graph_draw(self._index, self._graph, str(debug_path))
+
+    def __del__(self):
+        if getattr(self, "_index", None) is not None:
+            self.reset()
 
 
 class graph:
-    """Inside, work is recorded in a CUDAGraph."""
+    """Inside, work is recorded in a CUDAGraph instead of being done.
+
+    Args:
+        cuda_graph: the CUDAGraph.
+        pool: memory to share with other graphs, from graph_pool_handle or CUDAGraph.pool.
+        stream: the stream to record; one of its own if it is None.
+        capture_error_mode: "global", "thread_local" or "relaxed": which other threads may not wait for the device meanwhile.
+    """
+
+    default_capture_stream = None
 
     def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
-        raise RuntimeError("torch.cuda.graph requires CUDA support, which this build does not have")
+        require_for("graph")
+        if stream is None:
+            if graph.default_capture_stream is None:
+                graph.default_capture_stream = Stream()
+            stream = graph.default_capture_stream
+        self.cuda_graph, self.pool, self.capture_stream, self.capture_error_mode = cuda_graph, pool, stream, capture_error_mode
+        self.stream_ctx = StreamContext(stream)
+
+    def __enter__(self):
+        synchronize()
+        gc.collect()
+        empty_cache()
+        self.stream_ctx.__enter__()
+        self.cuda_graph.capture_begin(self.pool, self.capture_error_mode)
+
+    def __exit__(self, kind, value, trace):
+        try:
+            self.cuda_graph.capture_end()
+        except RuntimeError:
+            if kind is None:  # what happened inside says more
+                raise
+        finally:
+            self.stream_ctx.__exit__(kind, value, trace)
 
 
 def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
-    """Functions or modules whose calls are graphs."""
+    """Functions or modules whose calls are graphs; not supported yet."""
     require()
+    raise NotImplementedError("make_graphed_callables: record the whole step with torch.cuda.graph instead")

@@ -383,14 +383,6 @@ PyObject* share_storage(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
   });
 }
-PyObject* set_pinned(PyObject*, PyObject* args) {
-  PyObject* self;
-  int on;
-  if (!PyArg_ParseTuple(args, "O!p", tensor_type, &self, &on)) return nullptr;
-  impl_of(self)->storage->pinned = on;
-  Py_RETURN_NONE;
-}
-
 PyMethodDef functions[] = {{"from_buffer", from_buffer, METH_O, nullptr},
                            {"make_tensor", make_tensor, METH_VARARGS, nullptr},
                            {"tolist", tolist, METH_O, nullptr},
@@ -400,7 +392,6 @@ PyMethodDef functions[] = {{"from_buffer", from_buffer, METH_O, nullptr},
                            {"set_storage", set_storage, METH_VARARGS, nullptr},
                            {"resize_storage", resize_storage, METH_VARARGS, nullptr},
                            {"share_storage", share_storage, METH_VARARGS, nullptr},
-                           {"set_pinned", set_pinned, METH_VARARGS, nullptr},
                            {}};
 
 }  // namespace
