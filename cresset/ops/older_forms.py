@@ -89,7 +89,7 @@ def record_stream(input, stream):
     """Say that a stream uses the tensor, so that its memory is not given away before. On the CPU nothing runs behind."""
     if input.device.type == "cpu":
         raise NotImplementedError("record_stream: there are no streams on 'cpu'")
-    _native.cuda.record_stream(input, stream.cuda_stream)
+    cresset._native.cuda.record_stream(input, stream.cuda_stream)
 
 
 @function(method=True)
