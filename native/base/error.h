@@ -1,5 +1,6 @@
 // Errors: `check(condition, parts...)` raises with the parts joined; the bindings turn the kind into the Python class.
 #pragma once
+#include <cstdint>
 #include <exception>
 #include <sstream>
 #include <string>
