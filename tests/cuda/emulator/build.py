@@ -49,7 +49,7 @@ def problem() -> str:
 
 
 def sources() -> list[Path]:
-    return sorted(p for p in HERE.rglob("*") if p.suffix in {".cpp", ".h", ".py"})
+    return sorted(p for p in HERE.rglob("*") if p.suffix in {".cpp", ".h", ".py"} or p.parent.name == "standard")
 
 
 def digest() -> str:

@@ -112,7 +112,8 @@ Compiled compile(const ProgramSource& source) {
   WorkFolder work;
   const fs::path log = work / "log", text = work / "program.cu", preprocessed = work / "program.ii";
   write(text, opening(source) + source.text);
-  std::vector<std::string> command = {compiler, "-E", "-x", "c++"};
+  // Without the system's headers, as NVRTC: they are long to read and declare names of CUDA's.
+  std::vector<std::string> command = {compiler, "-E", "-x", "c++", "-nostdinc", "-nostdinc++", "-isystem", own_folder() / "device/standard"};
   for (const std::string& option : source.options)
     if (option.starts_with("-I") || option.starts_with("-std=")) command.push_back(option);
   for (const auto& [name, content] : source.headers) {
