@@ -6,6 +6,7 @@ import functools
 import warnings
 
 from ..nn import Module
+from .fullgraph import one_graph
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 BACKENDS = ("inductor", "eager", "aot_eager", "cudagraphs", "onnxrt", "openxla", "tvm")
@@ -20,8 +21,10 @@ class OptimizedModule(Module):
     ['_orig_mod.weight', '_orig_mod.bias']
     """
 
-    def __init__(self, mod):
+    def __init__(self, mod, fullgraph=False):
         super().__init__()
+        if fullgraph:
+            self.__dict__["forward"] = one_graph(self.forward)
         self._orig_mod = mod
         self.training = mod.training
 
@@ -61,6 +64,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
 
     Code runs eagerly today: nothing is traced and nothing is generated, so that results, errors and speed are those of the model itself.
     The arguments are PyTorch's and are checked; a backend that is a function of one's own is not called, which a warning says.
+    With fullgraph=True a program whose way depends on the elements of tensors (`if x.sum() > 0`) raises `_dynamo.exc.Unsupported`.
 
     >>> @cresset.compile(fullgraph=True)
     ... def twice(x):
@@ -87,7 +91,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
     if isinstance(model, OptimizedModule):
         return model
     if isinstance(model, Module):
-        return OptimizedModule(model)
+        return OptimizedModule(model, fullgraph)
     if isinstance(model, type):
         raise RuntimeError(f"compile: expected a function or a module, got the class {model.__name__}; compile an object of it")
 
@@ -95,6 +99,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
     def compiled(*args, **kwargs):
         return model(*args, **kwargs)
 
+    if fullgraph:
+        compiled = one_graph(compiled)
     compiled._torchdynamo_orig_callable = model
     return compiled
 

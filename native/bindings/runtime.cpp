@@ -19,6 +19,8 @@ namespace cresset {
 
 namespace nb = nanobind;
 
+thread_local PyObject* value_watcher = nullptr;
+
 static nb::dict build_info() {
   nb::dict d;
   d["version"] = CRESSET_VERSION;
@@ -66,6 +68,11 @@ void add_runtime(PyObject* module) {
     } catch (const PythonError&) {
     }
   });
+  m.def("watch_values", [](nb::object watcher) {
+    nb::object before = value_watcher ? nb::steal(value_watcher) : nb::none();
+    value_watcher = watcher.is_none() ? nullptr : watcher.release().ptr();
+    return before;
+  }, nb::arg("watcher").none(), "Who is told when a program in this thread asks for the truth value of a tensor or its elements as a list; gives who was before.");
   m.def("build_info", build_info, "Version, compiler, instruction set and libraries of this build.");
   m.def("get_num_threads", thread_count, "get_num_threads() -> int\n\nHow many threads an operation may use.");
   m.def("set_num_threads", [](int n) {

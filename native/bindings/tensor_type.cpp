@@ -442,6 +442,7 @@ int number_bool(PyObject* self) {
         TensorImpl* t = impl_of(self);
         check(t->numel == 1, t->numel ? "Boolean value of Tensor with more than one value is ambiguous" : "Boolean value of Tensor with no values is ambiguous");
         check(!differs_by_sample(t), "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. Inside vmap it has a value for every sample, and the samples may not part ways; use torch.where instead");
+        tell_value_watcher("the truth value of a tensor");
         const Scalar s = item(Tensor(t));
         return static_cast<int>(s.to<bool>());
       },

@@ -1,0 +1,5 @@
+"""What PyTorch's tracer raises."""
+
+from ..compiler.fullgraph import TorchDynamoException, Unsupported
+
+__all__ = ["TorchDynamoException", "Unsupported"]
