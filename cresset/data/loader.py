@@ -120,6 +120,7 @@ class DataLoader:
         self._epoch = 0
         self._arenas = {}
         self._initialized = True
+        self.check_worker_number_rationality()
 
     def __class_getitem__(cls, item):
         return cls
@@ -156,6 +157,8 @@ class DataLoader:
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def __iter__(self):
+        if self._iterator is None:  # workers are started
+            self.check_worker_number_rationality()
         if self.persistent_workers and self.num_workers > 0:
             if self._iterator is None:
                 self._iterator = self._get_iterator()
@@ -200,7 +203,17 @@ class DataLoader:
             self._iterator = None
 
     def check_worker_number_rationality(self):
-        """PyTorch warns here when there are more workers than processors; cresset leaves that to `cresset doctor`."""
+        """Warn if there are more worker processes than processors that this process may use. Called here, and when an epoch starts."""
+        if self.num_workers == 0 or self.worker_type != "process":
+            return
+        from ..__config__ import usable_processors
+
+        if self.num_workers > usable_processors():
+            warnings.warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of worker in current system "
+                f"is {usable_processors()}, the number of processors that this process may use; more of them wait for each other",
+                stacklevel=3,
+            )
 
 
 class _Start:

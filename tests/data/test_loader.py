@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 
 import pytest
 
@@ -355,3 +356,23 @@ def test_batches_of_varying_sizes_do_not_fill_the_shared_memory(capfd):
     loader = DataLoader(Growing(), batch_size=None, num_workers=1)
     assert [int(sample[0]) for sample in loader] == list(range(60))
     assert "shared memory is full" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("processors, workers, warned", [(2, 3, True), (2, 2, False), (8, 3, False)])
+def test_more_workers_than_processors_are_warned_about(monkeypatch, processors, workers, warned):
+    monkeypatch.setattr("cresset.__config__.usable_processors", lambda: processors)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        loader = DataLoader(range(4), num_workers=workers)
+        loader.check_worker_number_rationality()
+    expected = f"This DataLoader will create {workers} worker processes in total. Our suggested max number of worker in current system is {processors}"
+    assert len(seen) == 2 * warned and all(str(entry.message).startswith(expected) for entry in seen)
+    assert all(entry.filename == __file__ for entry in seen[:1])
+
+
+def test_threads_and_loading_here_are_no_processes(monkeypatch):
+    monkeypatch.setattr("cresset.__config__.usable_processors", lambda: 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DataLoader(range(4), num_workers=3, worker_type="thread")
+        DataLoader(range(4))
