@@ -1,38 +1,14 @@
 """PyTorch's torch.mps, for Apple's GPUs, on a machine without one."""
 
+from .absent_device import device_count, is_available, manual_seed, needs_device
+
 __all__ = [
     "Event", "compile_shader", "current_allocated_memory", "device_count", "driver_allocated_memory", "empty_cache", "get_rng_state", "is_available", "manual_seed",
     "recommended_max_memory", "seed", "set_per_process_memory_fraction", "set_rng_state", "synchronize",
 ]  # fmt: skip
 
 
-def is_available():
-    """Whether there is such a device.
-
-    >>> cresset.mps.is_available()
-    False
-    """
-    return False
-
-
-def device_count():
-    """How many devices there are."""
-    return 0
-
-
-def manual_seed(seed):
-    """Start the device's random numbers from a seed. Without a device nothing happens."""
-    int(seed)
-
-
-def _needs_device(name, doc):
-    def function(*args, **kwargs):
-        raise RuntimeError(f"Cannot execute {name}() without MPS backend.")
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
-
+_needs_device = needs_device(lambda name: RuntimeError(f"Cannot execute {name}() without MPS backend."))
 
 compile_shader = _needs_device("compile_shader", "Compile a Metal shader.")
 current_allocated_memory = _needs_device("current_allocated_memory", "Bytes that tensors use.")

@@ -1,5 +1,18 @@
 """PyTorch's torch.mtia, for Meta's accelerators, on a machine without one."""
 
+# ruff: noqa: F401  (the names are here to be imported)
+
+from .absent_device import (
+    device_count,
+    is_available,
+    is_initialized,
+    manual_seed,
+    manual_seed_all,
+    max_memory_allocated,
+    memory_allocated,
+    needs_device,
+)  # fmt: skip
+
 __all__ = [
     "current_device",
     "current_stream",
@@ -14,58 +27,12 @@ __all__ = [
 ]
 
 
-def is_available():
-    """Whether there is such a device.
-
-    >>> cresset.mtia.is_available()
-    False
-    """
-    return False
-
-
-def device_count():
-    """How many devices there are."""
-    return 0
-
-
-def is_initialized():
-    """Whether the backend was used already."""
-    return False
-
-
-def manual_seed(seed):
-    """Start the current device's random numbers from a seed. Without a device nothing happens."""
-    int(seed)
-
-
-def manual_seed_all(seed):
-    """Start all devices' random numbers from a seed. Without a device nothing happens."""
-    int(seed)
-
-
-def memory_allocated(device=None):
-    """Bytes that tensors use."""
-    return 0
-
-
-def max_memory_allocated(device=None):
-    """The most bytes that tensors used at a time."""
-    return 0
-
-
 def memory_stats(device=None):
     """All figures of memory, by name."""
     return {}
 
 
-def _needs_device(name, doc):
-    def function(*args, **kwargs):
-        raise RuntimeError(f"Cannot execute {name}() without MTIA backend.")
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
-
+_needs_device = needs_device(lambda name: RuntimeError(f"Cannot execute {name}() without MTIA backend."))
 
 current_device = _needs_device("current_device", "The number of the current device.")
 current_stream = _needs_device("current_stream", "The stream that work goes to.")

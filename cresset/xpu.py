@@ -3,6 +3,18 @@
 import collections
 
 from . import _native
+from .absent_device import (
+    device_count,
+    is_available,
+    is_initialized,
+    manual_seed,
+    manual_seed_all,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
+    needs_device,
+)  # fmt: skip
 
 __all__ = [
     "Event", "Stream", "StreamContext", "current_device", "current_stream", "device", "device_count", "device_of", "empty_cache", "get_arch_list",
@@ -13,29 +25,6 @@ __all__ = [
 ]  # fmt: skip
 
 default_generators = ()
-
-
-def _require():
-    raise AssertionError("Torch not compiled with XPU enabled")
-
-
-def is_available():
-    """Whether there is such a device.
-
-    >>> cresset.xpu.is_available()
-    False
-    """
-    return False
-
-
-def device_count():
-    """How many devices there are."""
-    return 0
-
-
-def is_initialized():
-    """Whether the backend was used already."""
-    return False
 
 
 def is_bf16_supported(including_emulation=True):
@@ -50,16 +39,6 @@ def get_arch_list():
 
 def empty_cache():
     """Give cached memory back to the device."""
-
-
-def manual_seed(seed):
-    """Start the current device's random numbers from a seed. Without a device nothing happens."""
-    int(seed)
-
-
-def manual_seed_all(seed):
-    """Start all devices' random numbers from a seed. Without a device nothing happens."""
-    int(seed)
 
 
 def seed():
@@ -93,32 +72,27 @@ def memory_stats_as_nested_dict(device=None):
     return {}
 
 
-def _answers(name, doc, answer):
-    def function(*args, **kwargs):
-        return answer()
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+def reset_peak_memory_stats(device=None):
+    """Start the maxima anew."""
 
 
-memory_allocated = _answers("memory_allocated", "Bytes that tensors use.", lambda: 0)
-max_memory_allocated = _answers("max_memory_allocated", "The most bytes that tensors used at a time.", lambda: 0)
-memory_reserved = _answers("memory_reserved", "Bytes that the allocator holds.", lambda: 0)
-max_memory_reserved = _answers("max_memory_reserved", "The most bytes that the allocator held at a time.", lambda: 0)
-reset_peak_memory_stats = _answers("reset_peak_memory_stats", "Start the maxima anew.", lambda: None)
-reset_accumulated_memory_stats = _answers("reset_accumulated_memory_stats", "Start the sums anew.", lambda: None)
-current_device = _answers("current_device", "The number of the current device.", _require)
-current_stream = _answers("current_stream", "The stream that work goes to.", _require)
-get_device_capability = _answers("get_device_capability", "What a device can do.", _require)
-get_device_name = _answers("get_device_name", "The name of a device.", _require)
-get_device_properties = _answers("get_device_properties", "What a device is.", _require)
-get_rng_state = _answers("get_rng_state", "The state of a device's random numbers.", _require)
-init = _answers("init", "Start the backend.", _require)
-initial_seed = _answers("initial_seed", "The seed from which the random numbers started.", _require)
-mem_get_info = _answers("mem_get_info", "(free bytes, all bytes) of a device.", _require)
-set_device = _answers("set_device", "Make a device the current one.", _require)
-synchronize = _answers("synchronize", "Wait for all work on a device.", _require)
+def reset_accumulated_memory_stats(device=None):
+    """Start the sums anew."""
+
+
+_needs_device = needs_device(lambda name: AssertionError("Torch not compiled with XPU enabled"))
+
+current_device = _needs_device("current_device", "The number of the current device.")
+current_stream = _needs_device("current_stream", "The stream that work goes to.")
+get_device_capability = _needs_device("get_device_capability", "What a device can do.")
+get_device_name = _needs_device("get_device_name", "The name of a device.")
+get_device_properties = _needs_device("get_device_properties", "What a device is.")
+get_rng_state = _needs_device("get_rng_state", "The state of a device's random numbers.")
+init = _needs_device("init", "Start the backend.")
+initial_seed = _needs_device("initial_seed", "The seed from which the random numbers started.")
+mem_get_info = _needs_device("mem_get_info", "(free bytes, all bytes) of a device.")
+set_device = _needs_device("set_device", "Make a device the current one.")
+synchronize = _needs_device("synchronize", "Wait for all work on a device.")
 
 
 class Stream:
@@ -127,7 +101,7 @@ class Stream:
     def __new__(cls, *args, **kwargs):
         raise RuntimeError("torch.xpu.Stream requires XPU support, which this build does not have")
 
-    wait_event = wait_stream = record_event = query = synchronize = _answers("work", "Needs a device.", _require)
+    wait_event = wait_stream = record_event = query = synchronize = _needs_device("work", "Needs a device.")
 
 
 class Event:
@@ -136,7 +110,7 @@ class Event:
     def __new__(cls, *args, **kwargs):
         raise RuntimeError("torch.xpu.Event requires XPU support, which this build does not have")
 
-    record = wait = query = elapsed_time = synchronize = _answers("work", "Needs a device.", _require)
+    record = wait = query = elapsed_time = synchronize = _needs_device("work", "Needs a device.")
 
 
 class device:
@@ -147,7 +121,7 @@ class device:
 
     def __enter__(self):
         if self.idx >= 0:
-            _require()
+            init()
 
     def __exit__(self, *_):
         return False
@@ -168,7 +142,7 @@ class StreamContext:
 
     def __enter__(self):
         if self.stream is not None:
-            _require()
+            init()
 
     def __exit__(self, *_):
         return False
@@ -182,4 +156,4 @@ def stream(stream):
 def set_stream(stream):
     """Make a stream the current one; None changes nothing."""
     if stream is not None:
-        _require()
+        init()

@@ -19,7 +19,7 @@ NATIVE = [["base"], ["tensor"], ["dispatch"], ["autograd"], ["ops"], ["onednn", 
 PYTHON = [
     ["_native", "_version", "version", "printing", "notebook", "types", "data_types", "torch_version", "__config__", "collect_env", "pytree", "missing_names"],
     [
-        "ops", "autograd", "linalg", "fft", "special", "func", "functional", "random", "cuda", "cpu", "xpu", "mps", "mtia", "backends",
+        "ops", "autograd", "linalg", "fft", "special", "func", "functional", "random", "cuda", "cpu", "xpu", "mps", "mtia", "absent_device", "backends",
         "accelerator", "profiler", "library", "overrides", "return_types", "storage", "shared_memory", "sparse", "nested", "masked",
         "signal", "futures", "tensor", "making", "interpreted", "quantized", "_utils",
         "quasirandom", "determinism", "symbolic", "higher_order",
