@@ -1,0 +1,305 @@
+"""The same small programs give the same in cresset and in PyTorch: the graph, backward and grad."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).with_name("autograd")))
+
+from programs import assert_same, leaf, names, programs  # noqa: E402
+
+
+class Graph:
+    def of_a_polynomial(lib):
+        x = leaf(lib, 2.0)
+        return names((x**2 + 3 * x + 1).grad_fn)
+
+    def of_a_layer(lib):
+        x, w, b = leaf(lib, [[1.0, 2.0]]), leaf(lib, [[1.0], [2.0]]), leaf(lib, [1.0])
+        return names(lib.relu(x @ w + b).mean().grad_fn, 6)
+
+    def of_shapes(lib):
+        x = leaf(lib, [[1.0, 2.0], [3.0, 4.0]])
+        ops = [
+            x.t(),
+            x.view(4),
+            x.permute(1, 0),
+            x[0],
+            x[:, 1],
+            x.unsqueeze(0),
+            x.expand(2, 2, 2),
+            x.clone(),
+            x.transpose(0, 1),
+        ]
+        return [y.grad_fn.name() for y in ops]
+
+    def of_pointwise(lib):
+        x = leaf(lib, [0.5, 1.5])
+        ops = [-x, x.exp(), x.log(), x.sin(), x.tanh(), x.sigmoid(), x.abs(), x.sqrt(), x - 1, x / 2, x**2]
+        return [y.grad_fn.name() for y in ops]
+
+    def of_reductions(lib):
+        x = leaf(lib, [[1.0, 2.0], [3.0, 4.0]])
+        ops = [x.sum(), x.sum(0), x.mean(), x.mean(0), x.max(), x.max(0).values, x.prod(), x.cumsum(0)]
+        return [y.grad_fn.name() for y in ops]
+
+    def of_a_leaf(lib):
+        x = leaf(lib, 2.0)
+        (node, index), (constant, _) = (x * lib.tensor(3.0)).grad_fn.next_functions
+        return node.name(), index, constant is None, node.variable is x
+
+    def identity(lib):
+        x = leaf(lib, 2.0)
+        y = x * 2
+        return y.grad_fn is y.grad_fn, (y + 1).grad_fn.next_functions[0][0] is y.grad_fn
+
+    def text(lib):
+        y = leaf(lib, 2.0) * 2
+        return repr(y), str(y.grad_fn).split(" object")[0], type(y.grad_fn).__name__
+
+    def flags(lib):
+        x = leaf(lib, [1.0, 2.0])
+        y = x * 2
+        return [
+            (t.requires_grad, t.is_leaf, t.retains_grad, t.output_nr)
+            for t in (x, y, y.detach(), (y > 0), y.max(0).indices, y.clone(), lib.ones(1), y[0], y.data)
+        ]
+
+    def output_numbers(lib):
+        return [t.output_nr for t in (leaf(lib, [[1.0, 2.0]]) * 1).unbind(1)]
+
+    def metadata(lib):
+        y = leaf(lib, 2.0) * 2
+        y.grad_fn.metadata["who"] = "me"
+        return dict(y.grad_fn.metadata)
+
+    def edges(lib):
+        x = leaf(lib, [1.0, 2.0])
+        y = x * 2
+        edge = lib.autograd.graph.get_gradient_edge(y)
+        leaf_edge = lib.autograd.graph.get_gradient_edge(x)
+        return edge.node.name(), edge.output_nr, lib.autograd.grad((y * y).sum(), [edge, leaf_edge])
+
+    def a_gradient_edge_as_root(lib):
+        x = leaf(lib, [1.0, 2.0])
+        edge = lib.autograd.graph.get_gradient_edge(x * 2)
+        lib.autograd.backward([edge], [lib.ones(2)])
+        return x.grad, lib.autograd.grad(lib.autograd.graph.get_gradient_edge(x * 3), x, lib.ones(2))
+
+    def no_edge_of_a_constant(lib):
+        lib.autograd.graph.get_gradient_edge(lib.ones(1))
+
+    def saved_values(lib):
+        x, w = leaf(lib, [1.0, 2.0]), leaf(lib, [3.0, 4.0])
+        y = (x * w).grad_fn
+        return y._saved_self, y._saved_other, x.exp().grad_fn._saved_result
+
+
+class Backward:
+    def twice_without_retaining(lib):
+        y = (leaf(lib, 2.0) ** 2).exp()
+        y.backward()
+        y.backward()
+
+    def twice_where_nothing_is_kept(lib):
+        x = leaf(lib, 2.0)
+        y = x + 1
+        y.backward()
+        y.backward()
+        return x.grad
+
+    def twice_with_retaining(lib):
+        x = leaf(lib, 2.0)
+        y = (x**2).exp()
+        y.backward(retain_graph=True)
+        y.backward()
+        return x.grad
+
+    def of_several_roots(lib):
+        x = leaf(lib, [1.0, 2.0])
+        y = x * x
+        lib.autograd.backward([y.sum(), y], [None, lib.tensor([1.0, 10.0])])
+        return x.grad
+
+    def of_a_root_that_is_behind_another(lib):
+        x = leaf(lib, [1.0, 2.0])
+        y = x * x
+        z = (y * y).sum()
+        lib.autograd.backward([z, y], [None, lib.ones(2)])
+        return x.grad
+
+    def of_the_same_root_twice(lib):
+        x = leaf(lib, 3.0)
+        y = x * x
+        lib.autograd.backward([y, y])
+        return x.grad
+
+    def of_a_leaf(lib):
+        x = leaf(lib, 3.0)
+        x.backward()
+        x.backward(lib.tensor(5.0))
+        return x.grad
+
+    def only_for_inputs(lib):
+        x, w = leaf(lib, 2.0), leaf(lib, 3.0)
+        (x * w).backward(inputs=[x])
+        return x.grad, w.grad
+
+    def for_an_intermediate_input(lib):
+        x = leaf(lib, 2.0)
+        y = x * 3
+        (y * y).backward(inputs=[y])
+        return x.grad, y.grad
+
+    def for_no_inputs(lib):
+        leaf(lib, 2.0).backward(inputs=[])
+
+    def of_a_constant(lib):
+        lib.ones(()).backward()
+
+    def of_a_vector_without_gradient(lib):
+        (leaf(lib, [1.0, 2.0]) * 2).backward()
+
+    def of_a_vector_of_one(lib):
+        x = leaf(lib, [2.0])
+        (x * 3).backward()
+        return x.grad
+
+    def with_a_gradient_of_the_wrong_shape(lib):
+        (leaf(lib, [1.0, 2.0]) * 2).backward(lib.ones(3))
+
+    def with_a_gradient_that_is_a_number(lib):
+        (leaf(lib, [1.0, 2.0]) * 2).backward(3)
+
+    def with_a_gradient_of_another_dtype(lib):
+        x = leaf(lib, [1.0, 2.0])
+        (x * 2).backward(lib.ones(2, dtype=lib.float64))
+        return x.grad, str(x.grad.dtype)
+
+    def of_a_complex_number(lib):
+        leaf(lib, 1 + 2j).backward()
+
+    def grad_of_complex(lib):
+        z = leaf(lib, [1 + 2j, 3 - 1j])
+        return [
+            lib.autograd.grad(f(z), z)[0]
+            for f in (
+                lambda z: z.abs().sum(),
+                lambda z: (z * z).real.sum(),
+                lambda z: (z * z.conj()).real.sum(),
+                lambda z: z.imag.sum(),
+            )
+        ]
+
+    def grad_of_an_unused_input(lib):
+        lib.autograd.grad(leaf(lib, 1.0) * 2, leaf(lib, 2.0))
+
+    def grad_of_an_unused_input_allowed(lib):
+        return lib.autograd.grad(leaf(lib, 1.0) * 2, leaf(lib, 2.0), allow_unused=True)
+
+    def grad_of_an_unused_input_as_zeros(lib):
+        return lib.autograd.grad(leaf(lib, 1.0) * 2, leaf(lib, [2.0, 3.0]), materialize_grads=True)
+
+    def grad_that_may_not_be_unused_and_zeros(lib):
+        x = leaf(lib, 1.0)
+        lib.autograd.grad(x * 2, x, allow_unused=False, materialize_grads=True)
+
+    def grad_of_a_constant_input(lib):
+        lib.autograd.grad(leaf(lib, 1.0) * 2, lib.ones(1))
+
+    def grad_of_no_inputs(lib):
+        lib.autograd.grad(leaf(lib, 1.0) * 2, [])
+
+    def grad_leaves_grad_alone(lib):
+        x = leaf(lib, 1.0)
+        g = lib.autograd.grad(x * 2, x)
+        return g, x.grad
+
+    def grad_of_the_output_itself(lib):
+        x = leaf(lib, 3.0)
+        y = x * 2
+        return lib.autograd.grad(y, [y, x])
+
+    def grad_of_the_same_input_twice(lib):
+        x = leaf(lib, 3.0)
+        return lib.autograd.grad(x * x, [x, x])
+
+    def grad_of_an_intermediate(lib):
+        x = leaf(lib, [1.0, 2.0])
+        y = x * 2
+        return lib.autograd.grad((y**2).sum(), y)
+
+    def grad_by_name(lib):
+        x, w = leaf(lib, 3.0), leaf(lib, 4.0)
+        return lib.autograd.grad(x * w, {"x": x, "w": w})
+
+    def grad_in_batches(lib):
+        x = leaf(lib, [1.0, 2.0])
+        return lib.autograd.grad(x * x, x, lib.eye(2), is_grads_batched=True)
+
+    def third_derivative(lib):
+        x = leaf(lib, 2.0)
+        y = x**4 + lib.sin(x)
+        for _ in range(3):
+            (y,) = lib.autograd.grad(y, x, create_graph=True)
+        return y
+
+    def mixed_derivative(lib):
+        x, w = leaf(lib, 2.0), leaf(lib, 3.0)
+        (g,) = lib.autograd.grad((x * w).exp(), x, create_graph=True)
+        return lib.autograd.grad(g, [x, w])
+
+    def broadcast_and_reduced(lib):
+        x, w, b = leaf(lib, [[1.0], [2.0]]), leaf(lib, [3.0, 4.0, 5.0]), leaf(lib, 2.0)
+        ((x * w + b) ** 2).sum().backward()
+        return x.grad, w.grad, b.grad
+
+    def accumulation_keeps_the_tensor(lib):
+        x = leaf(lib, [1.0, 2.0])
+        x.sum().backward()
+        first = x.grad
+        (x * x).sum().backward()
+        return first is x.grad, first
+
+    def accumulation_with_a_graph(lib):
+        x = leaf(lib, [1.0, 2.0])
+        (x**2).sum().backward(create_graph=True)
+        first = x.grad
+        (x**3).sum().backward(create_graph=True)
+        return first is x.grad, first, x.grad, x.grad.requires_grad
+
+    def the_gradient_has_the_layout_of_its_tensor(lib):
+        x = lib.ones(3, 2).t().requires_grad_()
+        (x * lib.ones(2, 3)).sum().backward()
+        return x.grad.stride()
+
+    def gradients_do_not_share_memory(lib):
+        x, y = leaf(lib, [1.0, 2.0]), leaf(lib, [3.0, 4.0])
+        (x + y).sum().backward()
+        x.grad.mul_(10)
+        return y.grad
+
+    def requires_grad_of_integers(lib):
+        lib.tensor([1, 2], requires_grad=True)
+
+    def requires_grad_of_a_result(lib):
+        (leaf(lib, 1.0) * 2).requires_grad_(False)
+
+    def assigned_gradient(lib):
+        x = leaf(lib, [1.0, 2.0])
+        x.grad = lib.tensor([5.0, 6.0])
+        x.sum().backward()
+        return x.grad
+
+    def assigned_gradient_of_another_shape(lib):
+        leaf(lib, [1.0, 2.0]).grad = lib.ones(3)
+
+    def assigned_gradient_that_is_a_number(lib):
+        leaf(lib, [1.0, 2.0]).grad = 3
+
+
+@pytest.mark.parametrize("program", programs(Graph, Backward))
+def test_the_same_program_gives_the_same(program):
+    assert_same(program)
