@@ -139,6 +139,7 @@ class TestKernels:
     def test_dynamic_shared_memory_reverses_a_block(self, gpu):
         source = """extern "C" __global__ void reverse(int* x) {
           extern __shared__ __align__(16) int kept[];
+          __shared__ alignas(16) int unused[4];
           kept[threadIdx.x] = x[threadIdx.x];
           __syncthreads();
           x[threadIdx.x] = kept[blockDim.x - 1 - threadIdx.x];
@@ -220,13 +221,27 @@ class TestFaults:
         source = 'extern "C" __global__ void far(float* x) { if (threadIdx.x == 3) x[100000] = 1; }'
         refused(ILLEGAL_ADDRESS, gpu.launch, gpu.function(source, "far"), (1,), (4,), gpu.alloc(4096))
         said = capfd.readouterr().err
-        assert "thread (3, 0, 0): writes to" in said
+        assert "thread (3, 0, 0): a write of 4 bytes at" in said
         assert "behind the end of the device allocation of 4096 bytes" in said
+
+    def test_an_address_of_the_host_inside_a_struct(self, gpu, capfd):
+        class Plan(ctypes.Structure):
+            _fields_ = [("count", ctypes.c_int64), ("place", c_void_p)]
+
+        mine, source = (c_float * 4)(1, 2, 3, 4), "struct Plan { long count; float* x; };\nextern \"C\" __global__ void twice(const Plan p) { p.x[threadIdx.x] *= 2; }"
+        refused(ILLEGAL_ADDRESS, gpu.launch, gpu.function(source, "twice"), (1,), (4,), Plan(4, ctypes.addressof(mine)))
+        assert "which is in no allocation" in capfd.readouterr().err
+        assert list(mine) == [1, 2, 3, 4]
+
+    def test_a_vector_at_an_odd_place(self, gpu, capfd):
+        source = 'extern "C" __global__ void odd(float* x) { float4 v = *(float4*)(x + 1); x[0] = v.x + v.y + v.z + v.w; }'
+        refused(716, gpu.launch, gpu.function(source, "odd"), (1,), (1,), gpu.alloc(64))
+        assert "reads 16 bytes that are not at a multiple of 16" in capfd.readouterr().err
 
     def test_a_write_past_the_dynamic_shared_memory(self, gpu, capfd):
         source = 'extern "C" __global__ void past() { extern __shared__ float kept[]; kept[threadIdx.x] = 1; }'
         refused(ILLEGAL_ADDRESS, gpu.launch, gpu.function(source, "past"), (1,), (5,), shared=16)
-        assert "behind the end of its 16 bytes" in capfd.readouterr().err
+        assert "thread (4, 0, 0): writes at byte 16 of its 16 bytes" in capfd.readouterr().err
 
     def test_a_barrier_that_not_all_threads_reach(self, gpu, capfd):
         source = 'extern "C" __global__ void half() {\n  if (threadIdx.x < 16) __syncthreads();\n}'

@@ -125,9 +125,11 @@ Compiled compile(const ProgramSource& source) {
   command.insert(command.end(), {text, "-o", preprocessed});
   if (!run(command, log)) return {false, read(log), ""};
 
+  // Checks of every access (device/checking.h), and no-tree-sra so that a vector is read as one, as on the device.
   std::vector<std::string> flags = {"-O1", "-std=c++20", "-fPIC", "-shared", "-nostartfiles", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing",
                                     "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables", "-fvisibility=hidden", "-fno-gnu-unique",
-                                    "-ftrivial-auto-var-init=pattern", "-w"};
+                                    "-ftrivial-auto-var-init=pattern", "-fno-tree-sra", "-w", "-fsanitize=kernel-address", "--param=asan-instrumentation-with-call-threshold=0",
+                                    "--param=asan-stack=0", "--param=asan-globals=0"};
   for (const std::string& option : source.options)
     if (option.starts_with("-std=")) flags[1] = option;
   std::string key = compiler + "\n";
