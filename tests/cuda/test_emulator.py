@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
@@ -206,6 +207,24 @@ class TestKernels:
             gpu.compile('extern "C" __global__ void k() {\n  unknown_name = 1;\n}')
         with pytest.raises(SyntaxError, match="NVRTC gave 5: .*--no-such-option"):
             gpu.compile(ADD, "--no-such-option")
+
+
+    def test_threads_of_the_host_take_turns(self, gpu):
+        n = 300
+        places = [gpu.upload("f", [0.0] * n) for _ in range(4)]
+        ones, function = gpu.upload("f", [1.0] * n), gpu.function(ADD, "add")
+
+        def work(place):
+            gpu.call("cuCtxSetCurrent", gpu.context)
+            for _ in range(50):
+                gpu.launch(function, (3,), (128,), place, ones, place, n)
+
+        threads = [threading.Thread(target=work, args=(place,)) for place in places]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(gpu.download("f", place, n) == [50.0] * n for place in places)
 
 
 class TestFaults:
@@ -422,6 +441,22 @@ def test_with_protection_the_host_cannot_read_device_memory():
     assert plain.returncode == 0
     assert guarded.returncode == -signal.SIGSEGV
     assert guarded.stdout == "so far\n"
+
+
+def test_backward_shows_what_depends_on_the_order():
+    program = """
+race = 'extern "C" __global__ void race(int* x) { __shared__ int kept[64]; kept[threadIdx.x] = 1; /**/ if (threadIdx.x == 63) *x = kept[0]; }'
+x = gpu.upload("i", [0])
+gpu.launch(gpu.function(race, "race"), (1,), (64,), x)
+print(gpu.download("i", x, 1))
+gpu.launch(gpu.function(race.replace("/**/", "__syncthreads();"), "race"), (1,), (64,), x)
+print(gpu.download("i", x, 1))
+where = 'extern "C" __global__ void where(int* x) { *x = blockIdx.x * 100 + threadIdx.x; }'
+gpu.launch(gpu.function(where, "where"), (3,), (5,), x)
+print(gpu.download("i", x, 1))
+"""
+    assert run_alone(program).stdout.split() == ["[1]", "[1]", "[204]"]
+    assert run_alone(program, CRESSET_EMULATOR_ORDER="backward").stdout.split() == ["[-1]", "[1]", "[0]"]
 
 
 def test_two_devices_have_memory_of_their_own():

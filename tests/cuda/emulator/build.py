@@ -86,7 +86,8 @@ def compile_all(folder: Path) -> None:
         together = folder / f"{library}.cpp"  # as one file: reading the standard library is most of the work
         together.write_text("".join(f'#include "{HERE / name}.cpp"\n' for name in names))
         uses = [str(folder / "libcuda.so.1")] if library == "libcublasLt.so" else []
-        return subprocess.Popen([compiler(), *COMMON, *flags, str(together), *uses, "-o", str(folder / library), "-ldl", "-lpthread"])
+        version = f"-DEMULATOR_VERSION={int(digest()[:6], 16)}"
+        return subprocess.Popen([compiler(), *COMMON, version, *flags, str(together), *uses, "-o", str(folder / library), "-ldl", "-lpthread"])
 
     # Two at a time; libcublasLt is linked to libcuda.
     statuses = {}
