@@ -11,13 +11,13 @@ static int recent_next;
 
 #define EMULATED_UNCHECKED __attribute__((no_sanitize("kernel-address")))
 
-EMULATED_UNCHECKED __attribute__((noinline)) void look_up(unsigned long address, unsigned long bytes, bool writes) {
+EMULATED_UNCHECKED __attribute__((noinline)) static void look_up(unsigned long address, unsigned long bytes, bool writes) {
   recent[recent_next] = host.find_range(address, bytes, writes);  // does not come back when there is none
   recent_next = (recent_next + 1) % recent_count;
 }
 
-EMULATED_UNCHECKED inline __attribute__((always_inline)) void check(unsigned long address, unsigned long bytes, unsigned long alignment, bool writes) {
-  if (address % alignment != 0) host.misaligned(address, bytes, writes);
+EMULATED_UNCHECKED __attribute__((noinline)) static void check(unsigned long address, unsigned long bytes, unsigned long alignment, bool writes) {
+  if (address & (alignment - 1)) host.misaligned(address, bytes, writes);
   const auto frame = (unsigned long)__builtin_frame_address(0);
   if (address - frame < (256 << 10)) return;  // the thread's own variables
   for (const EmulatedRange& range : recent)
