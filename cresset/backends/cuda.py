@@ -3,6 +3,7 @@
 import contextlib
 import enum
 
+from .. import _native
 from .settings import Namespace
 
 __all__ = [
@@ -12,7 +13,24 @@ __all__ = [
     "preferred_blas_library", "preferred_linalg_library", "sdp_kernel",
 ]  # fmt: skip
 
-matmul = Namespace(
+
+class _Products(Namespace):
+    """How precise products are: what is set here is told to cuBLAS. `allow_tf32` and `fp32_precision` say the same."""
+
+    def __setattr__(self, name, value):
+        self.__dict__[name] = value
+        if name == "allow_tf32":
+            self.__dict__["fp32_precision"] = "tf32" if value else "ieee"
+        elif name == "fp32_precision":
+            self.__dict__["allow_tf32"] = value == "tf32"
+        _native.cuda.set_products(
+            bool(self.allow_tf32),
+            bool(self.allow_fp16_reduced_precision_reduction),
+            bool(self.allow_bf16_reduced_precision_reduction),
+        )
+
+
+matmul = _Products(
     allow_tf32=False,
     fp32_precision="none",
     allow_fp16_reduced_precision_reduction=True,

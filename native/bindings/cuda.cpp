@@ -6,6 +6,7 @@
 #include "bindings/python.h"
 #include "cuda/backend.h"
 #include "cuda/compile.h"
+#include "cuda/cublas.h"
 #include "cuda/device.h"
 #include "cuda/library.h"
 #include "cuda/memory.h"
@@ -352,6 +353,13 @@ void add_cuda(PyObject* module) {
           return nb::steal(wrap(out));
         });
   m.def("empty_pinned_cache", empty_pinned_cache);
+
+  // ---- products
+  m.def("set_products", [](bool tf32, bool reduced_f16, bool reduced_bf16) {
+    product_settings.tf32 = tf32;
+    product_settings.reduced_f16 = reduced_f16;
+    product_settings.reduced_bf16 = reduced_bf16;
+  });
 
   m.def("operators_on_host", operators_on_host, "The operators that were computed on the CPU for want of a kernel.");
   m.def("refuse_host", [](bool on) { refuses_host = on; });

@@ -4,7 +4,7 @@ namespace cresset::cuda {
 
 void register_cuda_operators() {
   Registry& r = Registry::instance();
-  (void)r;
+  register_cuda_matmul(r);
 }
 
 }  // namespace cresset::cuda

@@ -7,4 +7,6 @@ namespace cresset::cuda {
 // All of them. Called once, when the module loads; touches neither the driver nor a device.
 void register_cuda_operators();
 
+void register_cuda_matmul(Registry& r);
+
 }  // namespace cresset::cuda

@@ -26,8 +26,6 @@ static constexpr int warpSize = 32;
 
 #include "threads.h"
 
-#include "checking.h"
-
 #include "atomics.h"
 #include "bits.h"
 #include "math.h"

@@ -1,0 +1,42 @@
+// Products of matrices by NVIDIA's cuBLASLt, opened when the first product is asked for.
+//
+// A product is planned once: descriptors and the algorithm that the library's heuristic finds best are kept by what they depend on (sizes, steps,
+// dtype, alignment, settings), so that asking again costs a look into a table and the launch.
+#pragma once
+#include <atomic>
+
+#include "base/scalar.h"
+#include "cuda/launch.h"
+
+namespace cresset::cuda {
+
+// What float32 and half-precision products may do for speed: cresset.backends.cuda.matmul.
+struct ProductSettings {
+  std::atomic<bool> tf32 = false, reduced_f16 = true, reduced_bf16 = true;
+};
+extern ProductSettings product_settings;
+
+// D = alpha op(A) op(B) + beta C + bias for a batch of matrices that lie column after column, as the library has them: op(A) is m x k, op(B) is k x n,
+// and the column j of a matrix starts at j * ld. Everything is counted in elements.
+struct MatrixProduct {
+  struct Factor {
+    const void* data = nullptr;
+    int64_t ld = 0, batch_step = 0;
+    bool transposed = false;
+  };
+  Dtype dtype = Dtype::f32;
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  Factor a, b, c;              // c is D itself when nothing is said about it
+  void* d = nullptr;
+  int64_t ldd = 0, d_step = 0;
+  const void* bias = nullptr;  // m elements, added to every column; not for float64 and complex dtypes
+  Scalar alpha = 1, beta = 0;
+};
+
+bool multiplies(Dtype dtype);  // whether the library has products of it
+bool has_bias_epilogue(Dtype dtype);
+// False when the library has no algorithm for it; nothing was done then.
+bool multiply(const Place& place, const MatrixProduct& p);
+void check_product(bool done, const char* who, const MatrixProduct& p);  // raises that there is no algorithm
+
+}  // namespace cresset::cuda

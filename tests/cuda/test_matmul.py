@@ -1,0 +1,193 @@
+"""Products on CUDA: what the CPU gives, for every kind of factor that cuBLASLt can and cannot take as it lies."""
+
+import pytest
+
+import cresset
+
+DTYPES = ["float32", "float64", "float16", "bfloat16", "complex64", "complex128"]
+TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float64": 1e-12, "complex128": 1e-12}
+
+
+def made(*shape, dtype="float32", seed=0):
+    generator = cresset.Generator().manual_seed(seed + sum(shape))
+    dtype = getattr(cresset, dtype)
+    wide = cresset.float64 if not dtype.is_complex else cresset.complex128
+    return cresset.randn(shape, dtype=wide, generator=generator).to(dtype)
+
+
+def agrees(function, *tensors, dtype="float32", **arguments):
+    """The function of the tensors on CUDA and on the CPU; views are made on the device."""
+    expected = function(*tensors, **arguments)
+    result = function(*[t.cuda() for t in tensors], **arguments)
+    assert result.device.type == "cuda"
+    assert result.dtype == expected.dtype
+    assert result.shape == expected.shape
+    tolerance = TOLERANCE.get(dtype, 1e-5)
+    cresset.testing.assert_close(result.cpu(), expected, atol=tolerance * 4, rtol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+class TestEveryDtype:
+    def test_matrices(self, dtype, cuda):
+        agrees(cresset.mm, made(5, 7, dtype=dtype), made(7, 3, dtype=dtype), dtype=dtype)
+
+    def test_batches(self, dtype, cuda):
+        agrees(cresset.bmm, made(4, 5, 7, dtype=dtype), made(4, 7, 3, dtype=dtype), dtype=dtype)
+
+    def test_vectors(self, dtype, cuda):
+        agrees(cresset.dot, made(33, dtype=dtype), made(33, dtype=dtype, seed=1), dtype=dtype)
+        agrees(cresset.mv, made(5, 7, dtype=dtype), made(7, dtype=dtype), dtype=dtype)
+        agrees(cresset.outer, made(5, dtype=dtype), made(7, dtype=dtype), dtype=dtype)
+
+    def test_linear_adds_a_bias(self, dtype, cuda):
+        agrees(
+            cresset.nn.functional.linear,
+            made(2, 3, 8, dtype=dtype),
+            made(5, 8, dtype=dtype),
+            made(5, dtype=dtype),
+            dtype=dtype,
+        )
+
+    def test_addmm_scales_both(self, dtype, cuda):
+        agrees(
+            cresset.addmm,
+            made(4, 6, dtype=dtype),
+            made(4, 5, dtype=dtype),
+            made(5, 6, dtype=dtype),
+            beta=0.5,
+            alpha=2,
+            dtype=dtype,
+        )
+
+    def test_baddbmm_broadcasts_its_input(self, dtype, cuda):
+        agrees(
+            cresset.baddbmm,
+            made(4, 1, dtype=dtype),
+            made(3, 4, 5, dtype=dtype),
+            made(3, 5, 6, dtype=dtype),
+            beta=2,
+            dtype=dtype,
+        )
+
+
+def inside(t, *shape_and_window):
+    """The elements of t in a window of a larger tensor."""
+    *shape, window = shape_and_window
+    view = t.new_zeros(*shape)[window]
+    return view.copy_(t)
+
+
+# How a 2-D factor of 6 x 8 may lie.
+LIES = {
+    "rows": lambda t: t,
+    "columns": lambda t: t.t().contiguous().t(),
+    "a window": lambda t: inside(t, 8, 11, (slice(1, -1), slice(1, -2))),
+    "every second column": lambda t: inside(t, 6, 16, (slice(None), slice(None, None, 2))),
+    "every second row": lambda t: inside(t, 12, 8, slice(None, None, 2)),
+    "one row seen often": lambda t: t[:1].expand(6, 8),
+    "one column seen often": lambda t: t[:, :1].expand(6, 8),
+}
+
+
+@pytest.mark.parametrize("second", LIES)
+@pytest.mark.parametrize("first", LIES)
+def test_factors_are_read_where_they_lie(first, second, cuda):
+    a, b = made(6, 8), made(6, 8, seed=1)
+    agrees(lambda a, b: LIES[first](a) @ LIES[second](b).t(), a, b)
+    agrees(lambda a, b: LIES[first](a).t() @ LIES[second](b), a, b)
+
+
+@pytest.mark.parametrize(
+    "first, second",
+    [
+        ((3,), (3,)), ((3,), (3, 4)), ((4, 3), (3,)), ((2, 4, 3), (3,)), ((3,), (2, 3, 4)), ((2, 4, 3), (3, 5)), ((4, 3), (2, 3, 5)),
+        ((2, 1, 4, 3), (1, 5, 3, 2)), ((7, 1, 4, 3), (1, 9, 3, 2)), ((2, 3, 4, 5), (2, 3, 5, 1)), ((1, 1), (1, 1)), ((1, 5), (5, 1)), ((5, 1), (1, 5)), ((2, 1, 1), (2, 1, 4)),
+        ((0, 3), (3, 4)), ((2, 0), (0, 4)), ((2, 3), (3, 0)), ((0, 2, 3), (0, 3, 4)), ((0,), (0,)),
+    ],
+)  # fmt: skip
+def test_matmul_of_all_shapes(first, second, cuda):
+    agrees(cresset.matmul, made(*first), made(*second, seed=1))
+
+
+@pytest.mark.parametrize("heads", [2, 11])
+def test_batches_of_two_dimensions_that_do_not_merge(heads, cuda):
+    def scores(q, k):
+        return q.transpose(1, 2) @ k.transpose(1, 2).transpose(2, 3)
+
+    agrees(scores, made(7, 3, heads, 4), made(7, 5, heads, 4))
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (6,), (1, 6), (4, 1), (1,), ()])
+@pytest.mark.parametrize("beta", [0, 1, 3])
+def test_the_input_of_addmm_broadcasts(shape, beta, cuda):
+    agrees(cresset.addmm, made(*shape), made(4, 5), made(5, 6), beta=beta)
+    agrees(
+        lambda i, a, b: cresset.addmm(i.expand(4, 6).t().contiguous().t(), a, b, beta=beta),
+        made(*shape),
+        made(4, 5),
+        made(5, 6),
+    )
+
+
+def test_the_input_of_addmm_is_not_read_when_beta_is_zero(cuda):
+    nothing = cresset.full((2, 2), float("nan"), device="cuda")
+    assert cresset.addmm(
+        nothing, cresset.ones(2, 3, device="cuda"), cresset.ones(3, 2, device="cuda"), beta=0
+    ).tolist() == [[3, 3], [3, 3]]
+
+
+def test_products_in_place_and_into_out(cuda):
+    a, b = cresset.ones(2, 3, device="cuda"), cresset.ones(3, 2, device="cuda")
+    total = cresset.ones(2, 2, device="cuda")
+    total.addmm_(a, b, beta=2, alpha=10)
+    assert total.tolist() == [[32, 32], [32, 32]]
+    target = cresset.zeros(4, 2, device="cuda")
+    cresset.mm(a, b, out=target[::2])
+    assert target.tolist() == [[3, 3], [0, 0], [3, 3], [0, 0]]
+
+
+def test_unaligned_factors(cuda):
+    base = made(2 * 31 + 1)
+    agrees(lambda t: t[1:].view(2, 31) @ t[:-1].view(2, 31).t(), base)
+    agrees(lambda t: t[1:].view(2, 31) @ t[:-1].view(2, 31).t(), base.half(), dtype="float16")
+    agrees(lambda t, bias: cresset.nn.functional.linear(t[1:].view(2, 31), t[:-1].view(2, 31), bias[1:]), base, made(3))
+
+
+@pytest.mark.parametrize("shape", [(5, 8), (2, 3, 8), (8,)])
+def test_gradients_of_linear(shape, cuda):
+    tensors = made(*shape), made(4, 8)
+
+    def gradients(device):
+        input, weight = (t.detach().to(device).requires_grad_() for t in tensors)
+        result = cresset.nn.functional.linear(input, weight)
+        result.backward(made(*result.shape, seed=3).to(device))
+        return [t.grad.cpu() for t in (input, weight)]
+
+    cresset.testing.assert_close(gradients("cuda"), gradients("cpu"), atol=1e-4, rtol=1e-4)
+
+
+def test_rows_of_a_linear_input_that_cannot_be_walked_in_one_step(cuda):
+    agrees(lambda t, w: cresset.nn.functional.linear(t.transpose(0, 1), w), made(3, 2, 8), made(4, 8))
+
+
+def test_tf32_is_used_only_when_it_is_allowed(cuda):
+    settings = cresset.backends.cuda.matmul
+    before = settings.fp32_precision
+    # TF32 has ten bits after the point: the last bit of 1 + 2^-12 is not seen.
+    matrix = cresset.full((64, 64), 1 + 2**-12, device="cuda")
+    try:
+        assert (matrix @ matrix)[0, 0].item() == pytest.approx(64 * (1 + 2**-12) ** 2, rel=1e-7)
+        cresset.set_float32_matmul_precision("high")
+        assert settings.allow_tf32
+        assert (matrix @ matrix)[0, 0].item() == 64
+        settings.allow_tf32 = False
+        assert settings.fp32_precision == "ieee"
+        assert (matrix @ matrix)[0, 0].item() > 64
+    finally:
+        cresset.set_float32_matmul_precision("highest")
+        settings.fp32_precision = before
+
+
+def test_products_of_integers_are_the_cpus(cuda_with_host):
+    a = cresset.arange(6).view(2, 3)
+    assert (a.cuda() @ a.cuda().t()).tolist() == [[5, 14], [14, 50]]
