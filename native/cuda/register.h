@@ -8,5 +8,6 @@ namespace cresset::cuda {
 void register_cuda_operators();
 
 void register_cuda_matmul(Registry& r);
+void register_cuda_reduction(Registry& r);
 
 }  // namespace cresset::cuda
