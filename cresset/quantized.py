@@ -244,6 +244,8 @@ def choose_parameters(least, greatest, low, high):
 
 def quantize_per_tensor_dynamic(input, dtype, reduce_range):
     """See cresset.quantize_per_tensor_dynamic."""
+    if dtype is cresset.float16:  # what PyTorch's dynamic quantisation to half precision is: no integers at all
+        return input.to(dtype)
     _, low, high = held_by(dtype, "quantize_per_tensor_dynamic")
     check_float("quantize_per_tensor_dynamic", input)
     if reduce_range:

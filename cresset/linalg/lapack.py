@@ -239,7 +239,15 @@ def gesdd(A, vectors, full_matrices=False):
         count = max(5 * k * k + 5 * k, 2 * larger * k + 2 * k * k + k) if vectors else 7 * k
         real_work = [cresset.empty(count, dtype=S.dtype)]
 
+    with_infinities = ()  # gesdd may never come back from these: their results are nan
+    if bool(A.isinf().any()):
+        with_infinities = [i for i, has in enumerate(A.isinf().any(-1).any(-1).reshape(-1).tolist()) if has]
+        for part in (U, S, Vh) if vectors else (S,):
+            part.fill_(math.nan)
+
     def run(i, work, size):
+        if i in with_infinities and size != -1:
+            return -4 if bool(A.reshape(-1, m, n)[i].isnan().any()) else 0
         u, vh = (_at(U, i), _at(Vh, i)) if vectors else (nothing, nothing)
         arguments = (job, m, n, _at(a, i), m, _at(S, i, 1), u, sizes[0], vh, sizes[2], work, size, *real_work, integers)
         return _call("gesdd", letter, *arguments)

@@ -412,7 +412,7 @@ def tensorsolve(A, B, dims=None):
         dims = [d % A.ndim for d in dims]
         A = A.movedim(dims, list(range(A.ndim - len(dims), A.ndim)))
     shape = tuple(A.shape[B.ndim :])
-    if math.prod(shape) != math.prod(A.shape[: B.ndim]):
+    if math.prod(shape) ** 2 != A.numel():  # the two products differ
         raise RuntimeError(
             "linalg.tensorsolve: Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
             f"prod(self.shape[:other.ndim]), but got {math.prod(shape)} != {math.prod(A.shape[: B.ndim])}"

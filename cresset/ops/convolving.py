@@ -4,6 +4,8 @@ forward(x, w), input_gradient(dy, w) and weight_gradient(dy, x) are linear in ea
 are the other two: that is all there is to differentiate, as often as one likes.
 """
 
+from operator import index
+
 import cresset
 
 from .registry import function, operator
@@ -100,7 +102,9 @@ def _numbers(who, name, value):
     if isinstance(value, int):
         return (value,)
     try:
-        return tuple(int(item) for item in value)
+        if isinstance(value, cresset.Tensor) and value.ndim == 0:
+            return (index(value),)
+        return tuple(map(index, value))
     except (TypeError, ValueError):
         raise TypeError(
             f"{who}(): argument '{name}' must be tuple of ints, not {type(value).__name__}"

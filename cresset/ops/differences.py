@@ -115,12 +115,9 @@ def _derivative(input, spacing, dim, edge_order):
 
 def _end_slope(points, near, far):
     """The derivative, at the first of three points, of the parabola through them; they are `near` and `far` apart."""
-    total = near + far
-    return (
-        points[0] * (-(near + total) / (near * total))
-        + points[1] * (total / (near * far))
-        + points[2] * (-near / (far * total))
-    )
+    first, second, third = (point * 1.0 for point in points)  # differences of unsigned integers would wrap
+    slope = (second - first) / near
+    return slope - ((third - second) / far - slope) * (near / (near + far))
 
 
 @function(name="trapz")

@@ -89,7 +89,9 @@ def _numbers(value):
     """One number or several, as a tuple; None as none."""
     if value is None:
         return ()
-    return (value,) if isinstance(value, int) else tuple(value)
+    if isinstance(value, int) or isinstance(value, cresset.Tensor) and value.ndim == 0:
+        return (value,)
+    return tuple(value)
 
 
 def _max_pool(rank, input, kernel_size, stride, padding, dilation, ceil_mode):
@@ -248,7 +250,7 @@ def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 
 def _wanted(who, input, output_size, rank):
     """The output's sizes; None keeps the input's."""
-    if isinstance(output_size, int):
+    if isinstance(output_size, int) or isinstance(output_size, cresset.Tensor) and output_size.ndim == 0:
         return (output_size,) * rank
     wanted = tuple(output_size)
     if input.ndim <= len(wanted):

@@ -20,7 +20,9 @@ struct Complex {
   CRESSET_DEVICE friend Complex operator-(Complex a) { return {-a.re, -a.im}; }
   CRESSET_DEVICE friend Complex operator+(Complex a, Complex b) { return {a.re + b.re, a.im + b.im}; }
   CRESSET_DEVICE friend Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
-  CRESSET_DEVICE friend Complex operator*(Complex a, Complex b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+  CRESSET_DEVICE friend Complex operator*(Complex a, Complex b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  }
   CRESSET_DEVICE friend Complex operator+(Complex a, T b) { return {a.re + b, a.im}; }
   CRESSET_DEVICE friend Complex operator+(T a, Complex b) { return {a + b.re, b.im}; }
   CRESSET_DEVICE friend Complex operator-(Complex a, T b) { return {a.re - b, a.im}; }

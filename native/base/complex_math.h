@@ -38,15 +38,43 @@ struct ComplexRange<double> {
   static constexpr double near = 1e-150;
 };
 
-CRESSET_INLINE float fused(float a, float b, float c) { return ::fmaf(a, b, c); }
-CRESSET_INLINE double fused(double a, double b, double c) { return ::fma(a, b, c); }
+// The functions of the parts: CUDA's, or the C library's, which for single numbers are quicker than those of the loops.
+namespace scalar {
+#define CRESSET_OF_ONE(name)                                  \
+  CRESSET_INLINE float name(float x) { return ::name##f(x); } \
+  CRESSET_INLINE double name(double x) { return ::name(x); }
+#define CRESSET_OF_TWO(name)                                              \
+  CRESSET_INLINE float name(float x, float y) { return ::name##f(x, y); } \
+  CRESSET_INLINE double name(double x, double y) { return ::name(x, y); }
+CRESSET_OF_ONE(exp)
+CRESSET_OF_ONE(expm1)
+CRESSET_OF_ONE(log)
+CRESSET_OF_ONE(log1p)
+CRESSET_OF_ONE(sqrt)
+CRESSET_OF_ONE(sin)
+CRESSET_OF_ONE(cos)
+CRESSET_OF_ONE(sinh)
+CRESSET_OF_ONE(cosh)
+CRESSET_OF_ONE(tanh)
+CRESSET_OF_ONE(asinh)
+CRESSET_OF_TWO(atan2)
+CRESSET_OF_TWO(hypot)
+CRESSET_OF_TWO(copysign)
+#undef CRESSET_OF_ONE
+#undef CRESSET_OF_TWO
+CRESSET_INLINE float abs(float x) { return ::fabsf(x); }
+CRESSET_INLINE double abs(double x) { return ::fabs(x); }
+CRESSET_INLINE float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
+CRESSET_INLINE double fma(double a, double b, double c) { return ::fma(a, b, c); }
+}  // namespace scalar
+
 template <typename T>
 CRESSET_INLINE bool is_finite(T x) {
-  return abs(x) < static_cast<T>(INFINITY);
+  return scalar::abs(x) < static_cast<T>(INFINITY);
 }
 template <typename T>
 CRESSET_INLINE bool is_infinity(T x) {
-  return abs(x) == static_cast<T>(INFINITY);
+  return scalar::abs(x) == static_cast<T>(INFINITY);
 }
 template <typename T>
 CRESSET_INLINE Complex<T> times_i(Complex<T> z) {
@@ -67,17 +95,17 @@ CRESSET_DEVICE T abs(Complex<T> z) {
 template <typename T>
 CRESSET_DEVICE Complex<T> exp(Complex<T> z) {
   const T nan = static_cast<T>(NAN), infinity = static_cast<T>(INFINITY);
-  if (z.im == T(0)) return {exp(z.re), z.im};
+  if (z.im == T(0)) return {scalar::exp(z.re), z.im};
   if (!is_finite(z.im)) {
-    if (z.re == -infinity) return {T(0), copysign(T(0), z.im)};
+    if (z.re == -infinity) return {T(0), scalar::copysign(T(0), z.im)};
     return {z.re == infinity ? infinity : nan, nan};
   }
-  const T c = cos(z.im), s = sin(z.im);
+  const T c = scalar::cos(z.im), s = scalar::sin(z.im);
   if (z.re > ComplexRange<T>::exp_overflows) {  // the product may not
-    const T root = exp(T(0.5) * z.re);
+    const T root = scalar::exp(T(0.5) * z.re);
     return {root * c * root, root * s * root};
   }
-  const T size = exp(z.re);
+  const T size = scalar::exp(z.re);
   return {size * c, size * s};
 }
 template <typename T>
@@ -87,8 +115,8 @@ CRESSET_DEVICE Complex<T> exp2(Complex<T> z) {
 // exp(a + bi) - 1: its real part is (exp(a) - 1) cos(b) + (cos(b) - 1), in which nothing cancels for small a and b.
 template <typename T>
 CRESSET_DEVICE Complex<T> expm1(Complex<T> z) {
-  const T growth = expm1(z.re), half_sine = sin(z.im * T(0.5));
-  return {growth * cos(z.im) - T(2) * half_sine * half_sine, (growth + T(1)) * sin(z.im)};
+  const T growth = scalar::expm1(z.re), half_sine = scalar::sin(z.im * T(0.5));
+  return {growth * scalar::cos(z.im) - T(2) * half_sine * half_sine, (growth + T(1)) * scalar::sin(z.im)};
 }
 
 // ---- logarithms ----
@@ -97,21 +125,23 @@ CRESSET_DEVICE Complex<T> expm1(Complex<T> z) {
 template <typename T>
 CRESSET_DEVICE T log_of_size(Complex<T> z) {
   using Range = ComplexRange<T>;
-  const T x = abs(z.re), y = abs(z.im), large = x < y ? y : x, small = x < y ? x : y;
+  const T x = scalar::abs(z.re), y = scalar::abs(z.im), large = x < y ? y : x, small = x < y ? x : y;
   if (large > Range::huge && large < static_cast<T>(INFINITY)) {
-    return log(hypot(T(0.25) * large, T(0.25) * small)) + T(1.38629436111989061883);
+    return scalar::log(scalar::hypot(T(0.25) * large, T(0.25) * small)) + T(1.38629436111989061883);
   }
-  if (large < Range::tiny) return log(hypot(large * Range::rescue, small * Range::rescue)) - Range::ln_rescue;
+  if (large < Range::tiny) {
+    return scalar::log(scalar::hypot(large * Range::rescue, small * Range::rescue)) - Range::ln_rescue;
+  }
   if (large > T(0.5) && large < T(1.5)) {
     const T a = large * large, b = small * small;
     const T excess = b < T(0.25) ? (a - T(1)) + b : (a - T(0.5)) + (b - T(0.5));
-    return T(0.5) * log1p(excess + (fused(large, large, -a) + fused(small, small, -b)));
+    return T(0.5) * scalar::log1p(excess + (scalar::fma(large, large, -a) + scalar::fma(small, small, -b)));
   }
-  return log(hypot(x, y));
+  return scalar::log(scalar::hypot(x, y));
 }
 template <typename T>
 CRESSET_DEVICE Complex<T> log(Complex<T> z) {
-  return {log_of_size(z), atan2(z.im, z.re)};
+  return {log_of_size(z), scalar::atan2(z.im, z.re)};
 }
 template <typename T>
 CRESSET_DEVICE Complex<T> log2(Complex<T> z) {
@@ -125,8 +155,8 @@ CRESSET_DEVICE Complex<T> log10(Complex<T> z) {
 template <typename T>
 CRESSET_DEVICE Complex<T> log1p(Complex<T> z) {
   const T excess = z.re * (T(2) + z.re) + z.im * z.im;
-  const bool small = (abs(z.re) < T(0.5)) & (abs(z.im) < T(0.5));
-  return {small ? T(0.5) * log1p(excess) : log(abs(z + T(1))), atan2(z.im, z.re + T(1))};
+  const bool small = (scalar::abs(z.re) < T(0.5)) & (scalar::abs(z.im) < T(0.5));
+  return {small ? T(0.5) * scalar::log1p(excess) : scalar::log(abs(z + T(1))), scalar::atan2(z.im, z.re + T(1))};
 }
 
 // ---- powers ----
@@ -138,20 +168,21 @@ CRESSET_DEVICE Complex<T> sqrt(Complex<T> z) {
   const T nan = static_cast<T>(NAN), infinity = static_cast<T>(INFINITY);
   if (is_infinity(z.im)) return {infinity, z.im};
   if (z.re != z.re) return {nan, nan};
-  if (z.re == infinity) return {infinity, z.im == z.im ? copysign(T(0), z.im) : nan};
-  if (z.re == -infinity) return {z.im == z.im ? T(0) : nan, copysign(infinity, z.im)};
+  if (z.re == infinity) return {infinity, z.im == z.im ? scalar::copysign(T(0), z.im) : nan};
+  if (z.re == -infinity) return {z.im == z.im ? T(0) : nan, scalar::copysign(infinity, z.im)};
   if (z.im == T(0)) {
-    const T root = sqrt(abs(z.re));
-    return z.re < T(0) ? Complex<T>(T(0), copysign(root, z.im)) : Complex<T>(root, z.im);
+    const T root = scalar::sqrt(scalar::abs(z.re));
+    return z.re < T(0) ? Complex<T>(T(0), scalar::copysign(root, z.im)) : Complex<T>(root, z.im);
   }
-  T x = abs(z.re), y = abs(z.im), back = T(1);
+  T x = scalar::abs(z.re), y = scalar::abs(z.im), back = T(1);
   if (x > Range::huge || y > Range::huge) {
     x *= T(0.0625), y *= T(0.0625), back = T(4);
   } else if (x < Range::tiny && y < Range::tiny) {
-    x *= Range::rescue, y *= Range::rescue, back = T(1) / sqrt(Range::rescue);
+    x *= Range::rescue, y *= Range::rescue, back = T(1) / scalar::sqrt(Range::rescue);
   }
-  const T t = sqrt((x + hypot(x, y)) * T(0.5)), other = y / (t + t) * back, root = t * back;
-  return z.re < T(0) ? Complex<T>(other, copysign(root, z.im)) : Complex<T>(root, copysign(other, z.im));
+  const T t = scalar::sqrt((x + scalar::hypot(x, y)) * T(0.5)), other = y / (t + t) * back, root = t * back;
+  return z.re < T(0) ? Complex<T>(other, scalar::copysign(root, z.im))
+                     : Complex<T>(root, scalar::copysign(other, z.im));
 }
 template <typename T>
 CRESSET_DEVICE Complex<T> pow(Complex<T> x, Complex<T> y) {
@@ -163,47 +194,48 @@ CRESSET_DEVICE Complex<T> pow(Complex<T> x, Complex<T> y) {
 template <typename T>
 CRESSET_DEVICE Complex<T> sinh(Complex<T> z) {
   const T nan = static_cast<T>(NAN);
-  if (z.im == T(0)) return {sinh(z.re), z.im};
+  if (z.im == T(0)) return {scalar::sinh(z.re), z.im};
   if (!is_finite(z.im)) return {z.re == T(0) || is_infinity(z.re) ? z.re : nan, nan};
-  const T c = cos(z.im), s = sin(z.im);
-  if (abs(z.re) > ComplexRange<T>::exp_overflows) {
-    const T root = exp(T(0.5) * abs(z.re)), half = T(0.5) * root;
-    return {copysign(half, z.re) * c * root, half * s * root};
+  const T c = scalar::cos(z.im), s = scalar::sin(z.im);
+  if (scalar::abs(z.re) > ComplexRange<T>::exp_overflows) {
+    const T root = scalar::exp(T(0.5) * scalar::abs(z.re)), half = T(0.5) * root;
+    return {scalar::copysign(half, z.re) * c * root, half * s * root};
   }
-  return {sinh(z.re) * c, cosh(z.re) * s};
+  return {scalar::sinh(z.re) * c, scalar::cosh(z.re) * s};
 }
 template <typename T>
 CRESSET_DEVICE Complex<T> cosh(Complex<T> z) {
   const T nan = static_cast<T>(NAN);
-  if (z.im == T(0)) return {cosh(z.re), z.re != z.re ? z.im : z.im * copysign(T(1), z.re)};
+  if (z.im == T(0)) return {scalar::cosh(z.re), z.re != z.re ? z.im : z.im * scalar::copysign(T(1), z.re)};
   if (!is_finite(z.im)) {
     return {is_infinity(z.re) ? static_cast<T>(INFINITY) : nan, z.re == T(0) ? T(0) : nan};
   }
-  const T c = cos(z.im), s = sin(z.im);
+  const T c = scalar::cos(z.im), s = scalar::sin(z.im);
   if (z.re == T(0)) return {c, z.re * s};
-  if (abs(z.re) > ComplexRange<T>::exp_overflows) {
-    const T root = exp(T(0.5) * abs(z.re)), half = T(0.5) * root;
-    return {half * c * root, copysign(half, z.re) * s * root};
+  if (scalar::abs(z.re) > ComplexRange<T>::exp_overflows) {
+    const T root = scalar::exp(T(0.5) * scalar::abs(z.re)), half = T(0.5) * root;
+    return {half * c * root, scalar::copysign(half, z.re) * s * root};
   }
-  return {cosh(z.re) * c, sinh(z.re) * s};
+  return {scalar::cosh(z.re) * c, scalar::sinh(z.re) * s};
 }
 // (sinh cosh + i sin cos) / (sinh^2 + cos^2)
 template <typename T>
 CRESSET_DEVICE Complex<T> tanh(Complex<T> z) {
   const T nan = static_cast<T>(NAN);
   if (is_infinity(z.re)) {
-    const bool turns = is_finite(z.im) & (abs(z.im) > T(1));
-    return {copysign(T(1), z.re), copysign(T(0), turns ? sin(z.im) * cos(z.im) : z.im)};
+    const bool turns = is_finite(z.im) & (scalar::abs(z.im) > T(1));
+    return {scalar::copysign(T(1), z.re),
+            scalar::copysign(T(0), turns ? scalar::sin(z.im) * scalar::cos(z.im) : z.im)};
   }
-  if (z.im == T(0)) return {tanh(z.re), z.im};
+  if (z.im == T(0)) return {scalar::tanh(z.re), z.im};
   if (!is_finite(z.im)) return {z.re == T(0) ? z.re : nan, nan};
-  const T c = cos(z.im), s = sin(z.im);
-  if (abs(z.re) > ComplexRange<T>::tanh_is_one) {
-    const T fall = exp(-abs(z.re));
-    return {copysign(T(1), z.re), T(4) * s * c * fall * fall};
+  const T c = scalar::cos(z.im), s = scalar::sin(z.im);
+  if (scalar::abs(z.re) > ComplexRange<T>::tanh_is_one) {
+    const T fall = scalar::exp(-scalar::abs(z.re));
+    return {scalar::copysign(T(1), z.re), T(4) * s * c * fall * fall};
   }
-  const T rise = sinh(z.re), below = rise * rise + c * c;
-  return {rise * cosh(z.re) / below, s * c / below};
+  const T rise = scalar::sinh(z.re), below = rise * rise + c * c;
+  return {rise * scalar::cosh(z.re) / below, s * c / below};
 }
 template <typename T>
 CRESSET_DEVICE Complex<T> sin(Complex<T> z) {
@@ -222,7 +254,7 @@ CRESSET_DEVICE Complex<T> tan(Complex<T> z) {
 
 template <typename T>
 CRESSET_DEVICE bool is_beyond(Complex<T> z, T limit) {
-  return abs(z.re) > limit || abs(z.im) > limit;
+  return scalar::abs(z.re) > limit || scalar::abs(z.im) > limit;
 }
 template <typename T>
 CRESSET_DEVICE Complex<T> asin(Complex<T> z) {
@@ -231,9 +263,12 @@ CRESSET_DEVICE Complex<T> asin(Complex<T> z) {
     if (is_infinity(z.re) || is_infinity(z.im)) return {nan, is_infinity(z.im) ? z.im : static_cast<T>(INFINITY)};
     return {z.re == T(0) ? z.re : nan, nan};
   }
-  if (is_beyond(z, ComplexRange<T>::far)) return {atan2(z.re, abs(z.im)), copysign(log_of_size(z) + ln2, z.im)};
+  if (is_beyond(z, ComplexRange<T>::far)) {
+    return {scalar::atan2(z.re, scalar::abs(z.im)), scalar::copysign(log_of_size(z) + ln2, z.im)};
+  }
   const Complex<T> left = sqrt(T(1) - z), right = sqrt(T(1) + z);
-  return {atan2(z.re, left.re * right.re - left.im * right.im), asinh(left.re * right.im - left.im * right.re)};
+  return {scalar::atan2(z.re, left.re * right.re - left.im * right.im),
+          scalar::asinh(left.re * right.im - left.im * right.re)};
 }
 template <typename T>
 CRESSET_DEVICE Complex<T> acos(Complex<T> z) {
@@ -243,9 +278,11 @@ CRESSET_DEVICE Complex<T> acos(Complex<T> z) {
     if (is_infinity(z.im)) return {nan, -z.im};
     return {z.re == T(0) ? T(1.57079632679489661923) : nan, nan};
   }
-  if (is_beyond(z, ComplexRange<T>::far)) return {atan2(abs(z.im), z.re), -copysign(log_of_size(z) + ln2, z.im)};
+  if (is_beyond(z, ComplexRange<T>::far)) {
+    return {scalar::atan2(scalar::abs(z.im), z.re), -scalar::copysign(log_of_size(z) + ln2, z.im)};
+  }
   const Complex<T> left = sqrt(T(1) - z), right = sqrt(T(1) + z);
-  return {T(2) * atan2(left.re, right.re), asinh(right.re * left.im - right.im * left.re)};
+  return {T(2) * scalar::atan2(left.re, right.re), scalar::asinh(right.re * left.im - right.im * left.re)};
 }
 template <typename T>
 CRESSET_DEVICE Complex<T> asinh(Complex<T> z) {
@@ -254,25 +291,28 @@ CRESSET_DEVICE Complex<T> asinh(Complex<T> z) {
 template <typename T>
 CRESSET_DEVICE Complex<T> acosh(Complex<T> z) {
   const Complex<T> angle = acos(z);
-  return {abs(angle.im), copysign(angle.re, z.im)};
+  return {scalar::abs(angle.im), scalar::copysign(angle.re, z.im)};
 }
 // log((1 + z) / (1 - z)) / 2
 template <typename T>
 CRESSET_DEVICE Complex<T> atanh(Complex<T> z) {
   using Range = ComplexRange<T>;
   const T nan = static_cast<T>(NAN), quarter_turn = T(1.57079632679489661923);
-  const T x = abs(z.re), y = abs(z.im);
-  if (is_infinity(x) || is_infinity(y)) return {copysign(T(0), z.re), z.im != z.im ? nan : copysign(quarter_turn, z.im)};
+  const T x = scalar::abs(z.re), y = scalar::abs(z.im);
+  if (is_infinity(x) || is_infinity(y)) {
+    return {scalar::copysign(T(0), z.re), z.im != z.im ? nan : scalar::copysign(quarter_turn, z.im)};
+  }
   if (x != x || y != y) return {z.re == T(0) ? z.re : nan, nan};
   if (is_beyond(z, Range::end)) {
     const T size = x < y ? y : x, ratio = (x < y ? x : y) / size, square = T(1) + ratio * ratio;
-    return {z.re / size / size / square, copysign(quarter_turn, z.im)};
+    return {z.re / size / size / square, scalar::copysign(quarter_turn, z.im)};
   }
   const T rest = T(1) - x, distance = rest * rest + y * y;
   // Beside 1 the distance is y alone, whose square may vanish.
   const bool beside = (x == T(1)) & (y < Range::near);
-  const T re = beside ? T(0.5) * (T(0.693147180559945309417) - log(y)) : T(0.25) * log1p(T(4) * x / distance);
-  return {copysign(re, z.re), T(0.5) * atan2(T(2) * z.im, rest * (T(1) + x) - y * y)};
+  const T re = beside ? T(0.5) * (T(0.693147180559945309417) - scalar::log(y))
+                      : T(0.25) * scalar::log1p(T(4) * x / distance);
+  return {scalar::copysign(re, z.re), T(0.5) * scalar::atan2(T(2) * z.im, rest * (T(1) + x) - y * y)};
 }
 template <typename T>
 CRESSET_DEVICE Complex<T> atan(Complex<T> z) {

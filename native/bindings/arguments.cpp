@@ -39,6 +39,23 @@ bool fits_varargs(PyObject* o, int64_t* value = nullptr) {
   return true;
 }
 
+// A number without an imaginary part. Integers of any size are rounded.
+bool to_real(PyObject* o, double& value) {
+  if (PyFloat_Check(o)) {
+    value = PyFloat_AS_DOUBLE(o);
+    return true;
+  }
+  if (PyLong_Check(o)) {
+    value = PyLong_AsDouble(o);
+    if (value == -1.0 && PyErr_Occurred()) raise_python();
+    return true;
+  }
+  Scalar s;
+  if (!to_scalar(o, s) || s.kind == Scalar::Kind::complex) return false;
+  value = s.real;
+  return true;
+}
+
 // Subclasses see the calls while that is on; those that have no elements of their own see them always.
 void note_override(PyObject* tensor, Arena& arena) {
   if (is_plain_tensor(tensor)) return;
@@ -83,10 +100,9 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
       return true;
     }
     case ArgType::real: {
-      if (!is_number(o) && !is_tensor(o)) return false;
-      Scalar s;
-      if (!to_scalar(o, s) || s.kind == Scalar::Kind::complex) return false;
-      v = Value(Scalar(s.real));
+      double real;
+      if ((!is_number(o) && !is_tensor(o)) || !to_real(o, real)) return false;
+      v = Value(Scalar(real));
       return true;
     }
     case ArgType::boolean:
@@ -117,9 +133,9 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
       if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
       arena.reals.clear();
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
-        Scalar s;
-        if (!to_scalar(PySequence_Fast_GET_ITEM(o, i), s)) return false;
-        arena.reals.push_back(s.real);
+        double real;
+        if (!to_real(PySequence_Fast_GET_ITEM(o, i), real)) return false;
+        arena.reals.push_back(real);
       }
       v.kind = Kind::reals;
       v.reals_ = arena.reals.data();

@@ -117,6 +117,19 @@ void store_number(const Scalar& s, Compute c, char* to) {
   }
 }
 
+// What is left of a whole number in a narrower type.
+int64_t wrapped(int64_t v, Dtype d) {
+  switch (d) {
+    case Dtype::i8: return static_cast<int8_t>(v);
+    case Dtype::u8: return static_cast<uint8_t>(v);
+    case Dtype::i16: return static_cast<int16_t>(v);
+    case Dtype::u16: return static_cast<uint16_t>(v);
+    case Dtype::i32: return static_cast<int32_t>(v);
+    case Dtype::u32: return static_cast<uint32_t>(v);
+    default: return v;
+  }
+}
+
 [[noreturn]] void unsupported(const Operator& op, Dtype d) {
   fail(ErrorKind::not_implemented, op.name(), ": \"", op.name(), "_cpu\" not implemented for '", name_of(d), "'");
 }
@@ -305,6 +318,9 @@ void execute_pointwise(Call& c) {
   const Loop loop = pick_loop(c.op, c.op.loops->forward, common, compute);
   const Dtype loop_dtype = dtype_of_compute(compute), out_dtype = result_dtype(def.promotion, common);
 
+  // Loops over narrow integers compute in int64, but their operands are numbers of the common dtype: -4 is 252 in uint8. Comparisons and bounds
+  // take a number for what it is.
+  const bool wraps = compute == Compute::i64 && size_of(common) < 8 && def.promotion != Promotion::to_bool;
   Operand operands[1 + kMaxPointwiseInputs];
   alignas(16) char numbers[kMaxPointwiseInputs][16];
   Dims strides[kMaxPointwiseInputs];
@@ -312,12 +328,22 @@ void execute_pointwise(Call& c) {
   for (int i = 0; i < def.input_count; ++i) {
     const Value& v = c.args[i];
     const Dtype wanted = def.inputs[i] == 'b' ? Dtype::b8 : loop_dtype;
+    const bool wraps_this = wraps && wanted == loop_dtype && def.inputs[i] != 'l' && def.inputs[i] != 'h';
     if (v.kind == Kind::tensor) {
       const Tensor t(v.tensor_);
+      if (wraps_this && t.dim() == 0 && t.dtype() != common && t.device().is_cpu()) {
+        const int64_t number = wrapped(item(t).integer, common);
+        std::memcpy(numbers[i], &number, sizeof number);
+        operands[1 + i] = {numbers[i], wanted, wanted, Dims(sizes.size(), 0)};
+        strides[tensors++] = operands[1 + i].strides;
+        continue;
+      }
       operands[1 + i] = {t->data(), t.dtype(), wanted, expanded_strides(who, t, sizes)};
       strides[tensors++] = operands[1 + i].strides;
     } else {
-      store_number(v.is_none() ? missing_bound(def.inputs[i]) : v.scalar_, compute_of(wanted), numbers[i]);
+      Scalar number = v.is_none() ? missing_bound(def.inputs[i]) : v.scalar_;
+      if (wraps_this) number.integer = wrapped(number.integer, common);
+      store_number(number, compute_of(wanted), numbers[i]);
       operands[1 + i] = {numbers[i], wanted, wanted, Dims(sizes.size(), 0)};
     }
   }

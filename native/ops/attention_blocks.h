@@ -18,6 +18,7 @@ struct AttentionBlocks : Kernels<C> {
   using Kernels<C>::kLanes, Kernels<C>::kRows, Kernels<C>::kColumns, Kernels<C>::at;
   static constexpr int64_t kQueries = Problem::kQueries, kKeys = Problem::kKeys;
   static constexpr C kInfinity = std::numeric_limits<C>::infinity();
+  static constexpr C kFar = C(1) / (8 * std::numeric_limits<C>::epsilon());  // where neighbouring numbers are an eighth apart
   static_assert(kKeys % kColumns == 0);
 
   static int64_t padded(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
@@ -167,7 +168,9 @@ struct AttentionBlocks : Kernels<C> {
   // score * scale + mask - level. Forward and backward use the same words for it, so that they round alike.
   static Vector shifted(const C* scores, const C* mask, int64_t j, C scale, C level) {
     const Vector score = at(scores + j);
-    return mask ? (score * scale + at(mask + j)) - level : score * scale - level;
+    if (mask) return (score * scale + at(mask + j)) - level;
+    // Fused, the product is not rounded, which is the better for it. But far from zero that differs too much from the level, which was.
+    return std::abs(level) < kFar ? score * scale - level : (score * scale + Vector{}) - level;
   }
   // The running state of a query's softmax.
   struct Row {

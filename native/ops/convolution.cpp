@@ -57,7 +57,7 @@ Geometry geometry(DimsView x, DimsView weight, DimsView y, DimsView stride, Dims
     g.in[skip + d] = x[2 + d];
     g.out[skip + d] = y[2 + d];
     g.kernel[skip + d] = weight[2 + d];
-    g.stride[skip + d] = stride[d];
+    g.stride[skip + d] = std::min(stride[d], x[2 + d] + 2 * padding[d] + 1);  // a longer step leads nowhere
     g.padding[skip + d] = padding[d];
     g.dilation[skip + d] = dilation[d];
   }
@@ -573,7 +573,12 @@ void infer_convolution(Call& c) {
   check_dtypes(input, weight, bias);
   Dims sizes = {input.size(0), out_channels}, padded;
   for (int64_t d = 0; d < rank; ++d) {
-    const int64_t reach = a.dilation[d] * (weight.size(2 + d) - 1) + 1, size = input.size(2 + d);
+    const int64_t size = input.size(2 + d);
+    const __int128 wide_reach = static_cast<__int128>(a.dilation[d]) * (weight.size(2 + d) - 1) + 1;
+    const __int128 longest = a.transposed ? static_cast<__int128>(a.stride[d]) * std::max<int64_t>(size - 1, 1) + wide_reach + a.output_padding[d] : wide_reach;
+    check(longest < (int64_t{1} << 62) && a.padding[d] < (int64_t{1} << 61), "convolution: stride ", list(a.stride), ", padding ", list(a.padding), ", dilation ", list(a.dilation),
+          " and output_padding ", list(a.output_padding), " give a size that does not fit in 64 bits");
+    const auto reach = static_cast<int64_t>(wide_reach);
     padded.push_back(size + 2 * a.padding[d]);
     if (a.transposed) {
       check(a.output_padding[d] >= 0, "convolution: negative output_padding is not supported");

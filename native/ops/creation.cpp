@@ -277,7 +277,8 @@ void infer_space(Call& c, int options) {
   check(!any_complex || is_complex(o.dtype), c.op.name(), "(): inferred dtype ", facts(inferred).legacy,
         " can't be safely cast to passed dtype ", facts(o.dtype).legacy);
   check(c.integer(2) >= 0, c.op.name(), ": number of steps must be non-negative, got ", c.integer(2));
-  check_implemented(o.dtype != Dtype::b8, '"', c.op.name(), "_cpu\" not implemented for 'Bool'");
+  // Between two truth values lies nothing, but one alone can be had.
+  check_implemented(o.dtype != Dtype::b8 || c.integer(2) < 2, '"', c.op.name(), "_cpu\" not implemented for 'Bool'");
   c.promise(Dims{c.integer(2)}, o.dtype, o.device);
 }
 void infer_linspace(Call& c) { infer_space(c, 3); }
@@ -377,13 +378,14 @@ void run_logspace(Call& c) {
         else
           return static_cast<T>(static_cast<float>(value));
       };
+      if (n == 1) {
+        out.data<T>()[0] = power(start.real);
+        return;
+      }
       // The ends are numbers of the result's dtype.
       const double first = std::is_integral_v<T> ? static_cast<double>(start.integer) : start.real,
                    last = std::is_integral_v<T> ? static_cast<double>(stop.integer) : stop.real;
-      if (n == 1)
-        out.data<T>()[0] = power(first);
-      else
-        spaced(out.data<T>(), n, first, last, power);
+      spaced(out.data<T>(), n, first, last, power);
     }
   });
 }

@@ -344,7 +344,9 @@ Dims check_adaptive(const Call& c) {
   const DimsView wanted = c.integers(1);
   check(static_cast<int64_t>(wanted.size()) == rank, who, "(): internal error: output_size.size() must be ", rank);
   check(x.dim() == rank + 1 || x.dim() == rank + 2, who, "(): Expected ", rank + 1, "D or ", rank + 2, "D tensor, but got ", list(x.sizes()));
-  for (int64_t d = x.dim() == rank + 2; d < x.dim(); ++d)
+  // There is nothing to take a mean or maximum of. Samples may be missing, and so may channels under a mean of one or two dimensions.
+  const bool channels_may_miss = rank < 3 && who.find("avg") != std::string::npos;
+  for (int64_t d = channels_may_miss ? x.dim() - rank : 1; d < x.dim(); ++d)
     check(x.size(d) > 0, who, "(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ", list(x.sizes()), " with dimension ", d, " being empty");
   Dims sizes = x.sizes();
   for (int64_t d = 0; d < rank; ++d) {

@@ -28,6 +28,30 @@ FINDINGS = {
     "antialias keeps pixel centres with align_corners": lambda t: t.nn.functional.interpolate(
         t.arange(12.0).reshape(1, 1, 3, 4), scale_factor=2.0, mode="bicubic", align_corners=True, antialias=True
     ),
+    "a number that an integer dtype cannot hold wraps before it divides": lambda t: t.tensor([1, 5, 4], dtype=t.uint8) // -4,
+    "a wider number of no dimension wraps too": lambda t: t.tensor([1, 5, 100], dtype=t.int8) % t.tensor(300, dtype=t.int16),
+    "shifts take what is left of a number": lambda t: t.tensor([3, 5], dtype=t.int8) << 257,
+    "maximum takes what is left of a number": lambda t: t.maximum(t.tensor([1, 5], dtype=t.uint8), t.tensor(-4)),
+    "one truth value can be had of a space": lambda t: t.logspace(2, 1, 1, dtype=t.bool),
+    "the only number of a space is not rounded before it is a power": lambda t: t.logspace(0.5, 1, 1, dtype=t.int64),
+    "no channels under an adaptive maximum": lambda t: t.nn.functional.adaptive_max_pool3d(t.ones(0, 4, 3, 3), 3),
+    "no channels under an adaptive mean": lambda t: t.nn.functional.adaptive_avg_pool2d(t.ones(2, 0, 3, 3), 3),
+    "a size may be a tensor of no dimension": lambda t: t.nn.functional.adaptive_avg_pool1d(t.ones(2, 6), t.tensor(3)),
+    "a window may be a tensor of no dimension": lambda t: t.nn.functional.max_pool2d(t.ones(1, 4, 4), t.tensor(2)),
+    "a step may be a tensor of no dimension": lambda t: t.conv2d(t.ones(1, 4, 4), t.ones(1, 1, 2, 2), None, t.tensor(2)),
+    "a fraction may be given as a huge integer": lambda t: t.nn.functional.layer_norm(t.ones(2, 3), [3], None, None, 1 << 70),
+    "a step beyond the input leads nowhere": lambda t: t.conv1d(t.ones(1, 3, 3), t.ones(2, 3, 3), None, (1 << 63) - 1),
+    "what is false in Python does not average": lambda t: t.nn.functional.smooth_l1_loss(t.ones(2), t.zeros(2), ""),
+    "a margin may be a truth value": lambda t: t.nn.functional.multi_margin_loss(t.tensor([[1.0, 2.0]]), t.tensor([0]), margin=True),
+    "dynamic quantisation to half precision": lambda t: t.quantize_per_tensor_dynamic(t.tensor([0.1, 2.0]), t.float16, True),
+    "tensorsolve of nothing": lambda t: t.linalg.tensorsolve(t.ones(0, 2, 2), t.ones(0, 1), [-1, 0]),
+    "a reduction of another number is none": lambda t: t.cosine_embedding_loss(t.ones(2, 3), t.ones(2, 3), t.ones(2), 0.0, 7),
+    "attention with one key, whatever its score": lambda t: t.nn.functional.scaled_dot_product_attention(
+        t.tensor([[[1.2, 0.7], [-1.7, 0.3]]]), t.tensor([[[1e30, 1.0]]]), t.tensor([[[1.0, 2.25]]])
+    ),
+    "the pseudo-inverse of an infinity comes back": lambda t: t.linalg.pinv(
+        t.tensor([[2.0, -0.1, 2.1, -4.3], [0.5, -0.3, 0.6, -1.3], [-float("inf"), 0.0, 3.8, 0.2], [3.8, 1.0, 0.3, 3.4]])
+    ),
 }
 
 
@@ -44,3 +68,8 @@ def test_finding_stays_mended(finding):
     assert str(ours.dtype) == str(theirs.dtype)
     assert tuple(ours.shape) == tuple(theirs.shape)
     np.testing.assert_allclose(ours.tolist(), theirs.tolist(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_size_that_overflows_is_refused():
+    with pytest.raises(RuntimeError, match="does not fit in 64 bits"):
+        cresset.conv_transpose1d(cresset.ones(1, 3, 3), cresset.ones(3, 2, 3), None, (1 << 63) - 1, 0, 1)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
@@ -139,6 +140,7 @@ class TestKernels:
     def test_dynamic_shared_memory_reverses_a_block(self, gpu):
         source = """extern "C" __global__ void reverse(int* x) {
           extern __shared__ __align__(16) int kept[];
+          __shared__ alignas(16) int unused[4];
           kept[threadIdx.x] = x[threadIdx.x];
           __syncthreads();
           x[threadIdx.x] = kept[blockDim.x - 1 - threadIdx.x];
@@ -207,6 +209,24 @@ class TestKernels:
             gpu.compile(ADD, "--no-such-option")
 
 
+    def test_threads_of_the_host_take_turns(self, gpu):
+        n = 300
+        places = [gpu.upload("f", [0.0] * n) for _ in range(4)]
+        ones, function = gpu.upload("f", [1.0] * n), gpu.function(ADD, "add")
+
+        def work(place):
+            gpu.call("cuCtxSetCurrent", gpu.context)
+            for _ in range(50):
+                gpu.launch(function, (3,), (128,), place, ones, place, n)
+
+        threads = [threading.Thread(target=work, args=(place,)) for place in places]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(gpu.download("f", place, n) == [50.0] * n for place in places)
+
+
 class TestFaults:
     """What would be a fault or a hang on a GPU is an error of the launch, said on stderr; the process lives on."""
 
@@ -220,13 +240,27 @@ class TestFaults:
         source = 'extern "C" __global__ void far(float* x) { if (threadIdx.x == 3) x[100000] = 1; }'
         refused(ILLEGAL_ADDRESS, gpu.launch, gpu.function(source, "far"), (1,), (4,), gpu.alloc(4096))
         said = capfd.readouterr().err
-        assert "thread (3, 0, 0): writes to" in said
+        assert "thread (3, 0, 0): a write of 4 bytes at" in said
         assert "behind the end of the device allocation of 4096 bytes" in said
+
+    def test_an_address_of_the_host_inside_a_struct(self, gpu, capfd):
+        class Plan(ctypes.Structure):
+            _fields_ = [("count", ctypes.c_int64), ("place", c_void_p)]
+
+        mine, source = (c_float * 4)(1, 2, 3, 4), "struct Plan { long count; float* x; };\nextern \"C\" __global__ void twice(const Plan p) { p.x[threadIdx.x] *= 2; }"
+        refused(ILLEGAL_ADDRESS, gpu.launch, gpu.function(source, "twice"), (1,), (4,), Plan(4, ctypes.addressof(mine)))
+        assert "which is in no allocation" in capfd.readouterr().err
+        assert list(mine) == [1, 2, 3, 4]
+
+    def test_a_vector_at_an_odd_place(self, gpu, capfd):
+        source = 'extern "C" __global__ void odd(float* x) { float4 v = *(float4*)(x + 1); x[0] = v.x + v.y + v.z + v.w; }'
+        refused(716, gpu.launch, gpu.function(source, "odd"), (1,), (1,), gpu.alloc(64))
+        assert "reads 16 bytes that are not at a multiple of 16" in capfd.readouterr().err
 
     def test_a_write_past_the_dynamic_shared_memory(self, gpu, capfd):
         source = 'extern "C" __global__ void past() { extern __shared__ float kept[]; kept[threadIdx.x] = 1; }'
         refused(ILLEGAL_ADDRESS, gpu.launch, gpu.function(source, "past"), (1,), (5,), shared=16)
-        assert "behind the end of its 16 bytes" in capfd.readouterr().err
+        assert "thread (4, 0, 0): writes at byte 16 of its 16 bytes" in capfd.readouterr().err
 
     def test_a_barrier_that_not_all_threads_reach(self, gpu, capfd):
         source = 'extern "C" __global__ void half() {\n  if (threadIdx.x < 16) __syncthreads();\n}'
@@ -407,6 +441,22 @@ def test_with_protection_the_host_cannot_read_device_memory():
     assert plain.returncode == 0
     assert guarded.returncode == -signal.SIGSEGV
     assert guarded.stdout == "so far\n"
+
+
+def test_backward_shows_what_depends_on_the_order():
+    program = """
+race = 'extern "C" __global__ void race(int* x) { __shared__ int kept[64]; kept[threadIdx.x] = 1; /**/ if (threadIdx.x == 63) *x = kept[0]; }'
+x = gpu.upload("i", [0])
+gpu.launch(gpu.function(race, "race"), (1,), (64,), x)
+print(gpu.download("i", x, 1))
+gpu.launch(gpu.function(race.replace("/**/", "__syncthreads();"), "race"), (1,), (64,), x)
+print(gpu.download("i", x, 1))
+where = 'extern "C" __global__ void where(int* x) { *x = blockIdx.x * 100 + threadIdx.x; }'
+gpu.launch(gpu.function(where, "where"), (3,), (5,), x)
+print(gpu.download("i", x, 1))
+"""
+    assert run_alone(program).stdout.split() == ["[1]", "[1]", "[204]"]
+    assert run_alone(program, CRESSET_EMULATOR_ORDER="backward").stdout.split() == ["[-1]", "[1]", "[0]"]
 
 
 def test_two_devices_have_memory_of_their_own():

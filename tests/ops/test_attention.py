@@ -156,3 +156,11 @@ print(peak() - before)
 
 def test_memory_does_not_grow_with_the_square_of_the_length():
     assert int(run_alone(MEMORY)) < 4096 * 4096 * 4 // 4
+
+
+def test_one_key_has_all_the_weight_whatever_its_score():
+    query, value = cresset.tensor([[1.2, 0.7], [-1.7, 0.3]]), cresset.tensor([[1.0, 2.25]])
+    for size in (1e3, 1e9, 1e20, 1e30):
+        key = cresset.tensor([[size, 1.0]])
+        got = cresset.nn.functional.scaled_dot_product_attention(query[None], key[None], value[None])
+        assert (got - value).abs().max() < 1e-6, size

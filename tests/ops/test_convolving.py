@@ -83,3 +83,8 @@ def test_convolutions_have_derivatives_of_every_order(rank, transposed):
 def test_what_does_not_fit_is_an_error_that_says_why(call, message):
     with pytest.raises(RuntimeError, match=message):
         call()
+
+
+def test_a_step_beyond_the_input_leads_nowhere():
+    for stride in (4, (1 << 63) - 1):
+        assert cresset.conv1d(cresset.ones(1, 3), cresset.ones(1, 1, 3), stride=stride).tolist() == [[3.0]]

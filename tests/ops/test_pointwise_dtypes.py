@@ -118,3 +118,16 @@ def test_a_division_that_fails_leaves_its_operand_as_it_was():
     b[4999] = 2
     a //= b
     assert a[-2:].tolist() == [2499, 2499]
+
+
+def test_operands_are_numbers_of_the_common_dtype():
+    small = cresset.tensor([1, 5, 254], dtype=cresset.uint8)
+    assert (small // -4).tolist() == [0, 0, 1]  # -4 is 252
+    assert (small % cresset.tensor(-4, dtype=cresset.int16)).tolist() == [1, 5, 2]
+    assert (cresset.tensor([3], dtype=cresset.int8) << 257).tolist() == [6]
+
+
+def test_comparisons_and_bounds_take_a_number_for_what_it_is():
+    small = cresset.tensor([1, 254], dtype=cresset.uint8)
+    assert (small > -4).tolist() == [True, True]
+    assert small.clamp(min=-4).tolist() == [1, 254]

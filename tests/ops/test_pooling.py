@@ -57,3 +57,10 @@ def test_errors_say_what_is_wrong():
         F.avg_pool2d(cresset.ones(1, 5, 5), 7)
     with pytest.raises(RuntimeError, match="invalid max index"):
         F.max_unpool1d(cresset.ones(1, 1), cresset.tensor([[9]]), 2)
+
+
+def test_of_no_channels_come_no_channels():
+    assert F.adaptive_max_pool2d(cresset.ones(0, 3, 3), 2).shape == (0, 2, 2)
+    assert F.adaptive_avg_pool2d(cresset.ones(2, 0, 3, 3), 2).shape == (2, 0, 2, 2)
+    with pytest.raises(RuntimeError, match="non-zero size for non-batch dimensions"):
+        F.adaptive_avg_pool2d(cresset.ones(2, 1, 0, 3), 2)

@@ -80,6 +80,11 @@ def test_gradient_is_exact_for_parabolas_on_any_grid():
     assert cresset.allclose(slope, 2 * place)
 
 
+def test_a_constant_is_flat_in_half_precision_too():
+    level = cresset.full((4,), 2.0723, dtype=cresset.float16)
+    assert cresset.gradient(level, edge_order=2)[0].tolist() == [0, 0, 0, 0]
+
+
 def test_histograms_count_every_element_once():
     x = cresset.tensor([0.0, 0.5, 1.0, 1.0, 3.0])
     assert x.histc(3).tolist() == [2.0, 2.0, 1.0]

@@ -31,8 +31,8 @@ def weighted_mean(loss, weight, reduction):
 
 def from_legacy(size_average, reduce, emit_warning=True):
     """The reduction that the old arguments `size_average` and `reduce` ask for."""
-    size_average, reduce = size_average is not False and size_average != 0, reduce is not False and reduce != 0
-    reduction = "none" if not reduce else "mean" if size_average else "sum"
+    averages, reduces = size_average is None or bool(size_average), reduce is None or bool(reduce)
+    reduction = "none" if not reduces else "mean" if averages else "sum"
     if emit_warning:
         warnings.warn(
             f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",

@@ -16,13 +16,16 @@ from .linear import bilinear
 from .padding import pad as _pad
 from .patches import channel_shuffle, native_channel_shuffle, pixel_shuffle, pixel_unshuffle
 
-_REDUCTIONS = ("none", "mean", "sum")
+
+def _named(reduction):
+    """The reduction with a number; those that stand for none give all losses."""
+    return {1: "mean", 2: "sum"}.get(reduction, "none")
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
     """nn.functional.binary_cross_entropy_with_logits."""
     return _likelihood.binary_cross_entropy_with_logits(
-        input, target, weight, reduction=_REDUCTIONS[reduction], pos_weight=pos_weight
+        input, target, weight, reduction=_named(reduction), pos_weight=pos_weight
     )
 
 
@@ -34,17 +37,17 @@ def kl_div(input, target, reduction=0, *, log_target=False):
 
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     """nn.functional.poisson_nll_loss."""
-    return _likelihood.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_REDUCTIONS[reduction])
+    return _likelihood.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_named(reduction))
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=0):
     """nn.functional.cosine_embedding_loss."""
-    return _margin.cosine_embedding_loss(input1, input2, target, margin, reduction=_REDUCTIONS[reduction])
+    return _margin.cosine_embedding_loss(input1, input2, target, margin, reduction=_named(reduction))
 
 
 def hinge_embedding_loss(input, target, margin=1.0, reduction=0):
     """nn.functional.hinge_embedding_loss."""
-    return _margin.hinge_embedding_loss(input, target, margin, reduction=_REDUCTIONS[reduction])
+    return _margin.hinge_embedding_loss(input, target, margin, reduction=_named(reduction))
 
 
 def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
@@ -56,13 +59,13 @@ def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction=0):
     """nn.functional.triplet_margin_loss."""
     return _margin.triplet_margin_loss(
-        anchor, positive, negative, margin, p, eps, swap, reduction=_REDUCTIONS[reduction]
+        anchor, positive, negative, margin, p, eps, swap, reduction=_named(reduction)
     )
 
 
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False):
     """nn.functional.ctc_loss."""
-    return _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _REDUCTIONS[reduction], zero_infinity)
+    return _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _named(reduction), zero_infinity)
 
 
 def constant_pad_nd(input, pad, value=0):

@@ -1,5 +1,6 @@
 #include "block.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -44,7 +45,7 @@ class Block {
   unsigned barrier(bool predicate, const char* file, int line);
   uint64_t warp(EmulatedWarpOperation operation, unsigned mask, uint64_t value, unsigned source, const char* file, int line);
   [[noreturn]] void fail(Status status, const std::string& why);
-  const Grid& grid() const { return grid_; }
+  EmulatedRange find_range(Address address, size_t bytes, bool writes);
   std::string place() const;
 
  private:
@@ -257,6 +258,27 @@ std::string Block::describe_waiting() const {
   return all;
 }
 
+// An allocation of the device, the block's shared memory, or the kernel's own data.
+EmulatedRange Block::find_range(Address address, size_t bytes, bool writes) {
+  const EmulatedModule& module = *grid_.module;
+  const Address shared = reinterpret_cast<Address>(module.dynamic_shared), behind = shared + module.dynamic_shared_size;
+  const Address image_end = grid_.image.begin + grid_.image.bytes;
+  const EmulatedRange own[] = {
+      grid_.static_shared, {shared, grid_.shared_bytes}, {grid_.image.begin, shared - grid_.image.begin}, {behind, image_end - behind}};
+  for (const EmulatedRange& range : own)
+    if (address - range.begin < range.bytes && bytes <= range.bytes - (address - range.begin)) return range;
+  const char* what = writes ? "writes" : "reads";
+  if (address - shared < module.dynamic_shared_size)
+    fail(CUDA_ERROR_ILLEGAL_ADDRESS, std::string(what) + " at byte " + std::to_string(address - shared) + " of its " + std::to_string(grid_.shared_bytes) +
+                                         " bytes of dynamic shared memory");
+  if (!device_may_use(place().c_str(), writes ? "a write" : "a read", grid_.device, address, bytes)) {
+    failure_ = CUDA_ERROR_ILLEGAL_ADDRESS;
+    leave_fiber();
+  }
+  const Allocation* a = find_allocation(address);
+  return {a->begin, a->size};
+}
+
 void Block::fail(Status status, const std::string& why) {
   complain("%s: %s", place().c_str(), why.c_str());
   failure_ = status;
@@ -274,28 +296,27 @@ EmulatedHost host_functions() {
       [](const char* what, const char* file, int line) {
         the_block->fail(CUDA_ERROR_LAUNCH_FAILED, std::string(what) + " at " + file + ":" + std::to_string(line));
       },
+      [](unsigned long address, unsigned long bytes, bool writes) { return the_block->find_range(address, bytes, writes); },
+      [](unsigned long address, unsigned long bytes, bool writes) {
+        the_block->fail(CUDA_ERROR_MISALIGNED_ADDRESS, std::string(writes ? "writes " : "reads ") + std::to_string(bytes) + " bytes that are not at a multiple of " +
+                                                           std::to_string(bytes) + ": " + describe_address(address));
+      },
   };
 }
 
 Status run_grid(const Grid& grid) {
   const EmulatedModule& module = *grid.module;
   *module.grid_size = grid.size, *module.block_size = grid.block_size;
-  constexpr size_t tail = 1024;  // behind the shared memory: nobody may write there
+  std::fill_n(module.recent, module.recent_count, EmulatedRange{});
   FaultWatch watch([](Status status, const std::string& what) { the_block->fail(status, what); });
   Block block(grid);
   const uint64_t blocks = uint64_t(grid.size.x) * grid.size.y * grid.size.z;
   for (uint64_t i = 0; i < blocks; ++i) {
     const uint64_t b = block.is_backward() ? blocks - 1 - i : i;
     *module.block = {unsigned(b % grid.size.x), unsigned(b / grid.size.x % grid.size.y), unsigned(b / grid.size.x / grid.size.y)};
-    if (grid.static_shared_size) std::memset(grid.static_shared, 0xff, grid.static_shared_size);
-    if (grid.shared_bytes) std::memset(module.dynamic_shared, 0xff, grid.shared_bytes + tail);
+    std::memset(reinterpret_cast<void*>(grid.static_shared.begin), 0xff, grid.static_shared.bytes);
+    std::memset(module.dynamic_shared, 0xff, grid.shared_bytes);
     if (Status status = block.run()) return status;
-    for (size_t k = 0; grid.shared_bytes && k < tail; ++k)
-      if (module.dynamic_shared[grid.shared_bytes + k] != 0xff) {
-        complain("kernel %s, block %s: wrote %zu bytes behind the end of its %u bytes of dynamic shared memory", grid.kernel->name,
-                 text_of(*module.block).c_str(), k, grid.shared_bytes);
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
-      }
   }
   return CUDA_SUCCESS;
 }

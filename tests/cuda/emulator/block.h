@@ -10,9 +10,10 @@ struct Grid {
   const EmulatedKernel* kernel;
   EmulatedIndex size, block_size;
   unsigned shared_bytes;          // dynamic
-  unsigned char* static_shared;   // the kernel's __shared__ variables
-  size_t static_shared_size;
+  EmulatedRange static_shared;    // the kernel's __shared__ variables
+  EmulatedRange image;            // the rest of its own data
   void** parameters;
+  Device* device;
 };
 // Says on stderr what went wrong, if it gives an error. The caller holds the lock.
 Status run_grid(const Grid& grid);

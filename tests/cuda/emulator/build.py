@@ -86,18 +86,21 @@ def compile_all(folder: Path) -> None:
         together = folder / f"{library}.cpp"  # as one file: reading the standard library is most of the work
         together.write_text("".join(f'#include "{HERE / name}.cpp"\n' for name in names))
         uses = [str(folder / "libcuda.so.1")] if library == "libcublasLt.so" else []
-        return subprocess.Popen([compiler(), *COMMON, *flags, str(together), *uses, "-o", str(folder / library), "-ldl", "-lpthread"])
+        version = f"-DEMULATOR_VERSION={int(digest()[:6], 16)}"
+        return subprocess.Popen([compiler(), *COMMON, version, *flags, str(together), *uses, "-o", str(folder / library), "-ldl", "-lpthread"])
 
-    def finish(library, process):
-        if process.wait() != 0:
+    # Two at a time; libcublasLt is linked to libcuda.
+    statuses = {}
+    with start("libnvrtc.so") as beside:
+        for library in ("libcuda.so.1", "libcublasLt.so"):
+            with start(library) as process:
+                statuses[library] = process.wait()
+        statuses["libnvrtc.so"] = beside.wait()
+    for library, status in statuses.items():
+        if status != 0:
             raise RuntimeError(f"{library} could not be compiled")
         for name in LIBRARIES[library][2]:
             (folder / name).symlink_to(library)
-
-    beside = start("libnvrtc.so")
-    for library in ("libcuda.so.1", "libcublasLt.so"):  # the second is linked to the first
-        finish(library, start(library))
-    finish("libnvrtc.so", beside)
 
 
 if __name__ == "__main__":

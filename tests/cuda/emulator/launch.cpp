@@ -27,6 +27,7 @@ struct Module {
   void* library = nullptr;
   EmulatedModule* description = nullptr;
   size_t shared_offset = 0, shared_size = 0;  // of the __shared__ variables, which are the library's thread_local ones
+  EmulatedRange image{};
   std::map<std::string, std::unique_ptr<Function>> functions;
   ~Module() {
     if (library) dlclose(library);
@@ -63,8 +64,8 @@ void* open_library(const char* bytes, size_t count) {
   return library;
 }
 
-// Where the library's thread_local variables begin, seen from the one whose address we know, and how many bytes they are.
-void find_shared(Module& module) {
+// Where the library lies, and where its thread_local variables begin, seen from the one whose address we know.
+void find_data(Module& module) {
   struct Search { ElfW(Addr) base; Module* module; unsigned char* marker; };
   link_map* map = nullptr;
   dlinfo(module.library, RTLD_DI_LINKMAP, &map);
@@ -73,11 +74,15 @@ void find_shared(Module& module) {
       [](dl_phdr_info* info, size_t, void* data) {
         auto& search = *static_cast<Search*>(data);
         if (info->dlpi_addr != search.base || !info->dlpi_tls_data) return 0;
-        for (int i = 0; i < info->dlpi_phnum; ++i)
-          if (info->dlpi_phdr[i].p_type == PT_TLS) {
-            search.module->shared_size = info->dlpi_phdr[i].p_memsz;
-            search.module->shared_offset = size_t(search.marker - static_cast<unsigned char*>(info->dlpi_tls_data));
-          }
+        EmulatedRange& image = search.module->image;
+        image.begin = info->dlpi_addr;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& part = info->dlpi_phdr[i];
+          if (part.p_type == PT_LOAD) image.bytes = std::max<size_t>(image.bytes, part.p_vaddr + part.p_memsz);
+          if (part.p_type != PT_TLS) continue;
+          search.module->shared_size = part.p_memsz;
+          search.module->shared_offset = size_t(search.marker - static_cast<unsigned char*>(info->dlpi_tls_data));
+        }
         return 1;
       },
       &search);
@@ -113,8 +118,8 @@ struct Launch {
     if (!pointers_are_good()) return CUDA_ERROR_ILLEGAL_ADDRESS;
     std::vector<void*> parameters;
     for (const auto& value : values) parameters.push_back(const_cast<unsigned char*>(value.data()));
-    unsigned char* shared_begin = static_cast<unsigned char*>(module->description->static_shared()) - module->shared_offset;
-    return run_grid({module->description, function->kernel, grid, block, shared, shared_begin, module->shared_size, parameters.data()});
+    const EmulatedRange variables{reinterpret_cast<Address>(module->description->static_shared()) - module->shared_offset, module->shared_size};
+    return run_grid({module->description, function->kernel, grid, block, shared, variables, module->image, parameters.data(), device});
   }
 };
 
@@ -143,7 +148,7 @@ EMULATOR_API Status cuModuleLoadData(void** handle, const void* image) {
   module->description = static_cast<EmulatedModule*>(dlsym(module->library, "emulated_module"));
   if (!module->description) return CUDA_ERROR_INVALID_IMAGE;
   *module->description->host = host_functions();
-  find_shared(*module);
+  find_data(*module);
   *handle = module.get();
   modules()[module.get()] = module;
   return CUDA_SUCCESS;

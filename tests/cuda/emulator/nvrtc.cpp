@@ -102,8 +102,9 @@ Result give(const std::string& text, char* buffer) {
 
 }  // namespace
 
+// A version that no other NVRTC has and that changes with the emulator (build.py gives it), for those who keep what was compiled.
 EMULATOR_API Result nvrtcVersion(int* major, int* minor) {
-  *major = 13, *minor = 0;
+  *major = 13, *minor = EMULATOR_VERSION;
   return NVRTC_SUCCESS;
 }
 EMULATOR_API Result nvrtcGetNumSupportedArchs(int* count) {

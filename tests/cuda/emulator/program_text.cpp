@@ -127,6 +127,12 @@ std::string rewrite(const std::string& text) {
       copied = reader.at();
     } else if (token == "__shared__") {
       replace_from(reader.begin(), "static thread_local __attribute__((used))");  // used: also by who fills it before each block
+      Reader ahead = reader;
+      if (ahead.next() == "alignas") {  // which C++ does not allow in this place
+        result += " __attribute__((aligned(" + std::string(ahead.in_parentheses()) + ")))";
+        reader = ahead;
+        copied = reader.at();
+      }
     } else if (token == "__global__") {
       if (before == "\"C\"" && before_that == "extern") {
         const Announced kernel = announced(reader);

@@ -23,6 +23,7 @@ namespace emulator {
   X(ERROR_PEER_ACCESS_ALREADY_ENABLED, 704, "peer access is already enabled")                                          \
   X(ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712, "part or all of the requested memory range is already mapped")          \
   X(ERROR_HOST_MEMORY_NOT_REGISTERED, 713, "pointer does not correspond to a registered memory region")                \
+  X(ERROR_MISALIGNED_ADDRESS, 716, "misaligned address")                                                               \
   X(ERROR_LAUNCH_FAILED, 719, "unspecified launch failure")                                                            \
   X(ERROR_NOT_SUPPORTED, 801, "operation not supported")                                                               \
   X(ERROR_STREAM_CAPTURE_UNSUPPORTED, 900, "operation not permitted when stream is capturing")                         \

@@ -26,6 +26,8 @@ static constexpr int warpSize = 32;
 
 #include "threads.h"
 
+#include "checking.h"
+
 #include "atomics.h"
 #include "bits.h"
 #include "math.h"

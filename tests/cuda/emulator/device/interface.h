@@ -5,6 +5,10 @@ struct EmulatedIndex {
   unsigned x, y, z;
 };
 
+struct EmulatedRange {
+  unsigned long begin, bytes;
+};
+
 enum EmulatedWarpOperation : int {
   kWarpSync, kWarpShuffle, kWarpBallot, kWarpAll, kWarpMatchAny, kWarpMatchAll,
   kWarpAddition, kWarpMinimum, kWarpMaximum, kWarpSignedMinimum, kWarpSignedMaximum, kWarpAnd, kWarpOr, kWarpXor,
@@ -18,6 +22,9 @@ struct EmulatedHost {
   unsigned long long (*warp)(EmulatedWarpOperation operation, unsigned mask, unsigned long long value, unsigned source,
                              const char* file, int line);
   void (*trap)(const char* what, const char* file, int line);
+  // The memory around these bytes that the kernel may use. Ends the launch if there is none.
+  EmulatedRange (*find_range)(unsigned long address, unsigned long bytes, bool writes);
+  void (*misaligned)(unsigned long address, unsigned long bytes, bool writes);
 };
 
 // One compiled program: the symbol `emulated_module`.
@@ -26,6 +33,8 @@ struct EmulatedModule {
   EmulatedIndex *thread, *block, *block_size, *grid_size;
   unsigned char* dynamic_shared;
   unsigned long long dynamic_shared_size;
+  EmulatedRange* recent;     // memory that was found good; emptied before each launch
+  int recent_count;
   void* (*static_shared)();  // an address in the calling thread's copy of the __shared__ variables
 };
 
