@@ -1,8 +1,8 @@
 // Functions of complex numbers, made of those of real ones.
 //
-// At infinities, nan and signed zeros they give what the C standard (annex G) asks for; elsewhere a few units in the last
-// place of each part. Included by code that is compiled for the baseline instruction set only, and by CUDA kernels that
-// need it (cresset/cuda/kernels/complex.cuh).
+// At infinities, nan and signed zeros they give what the C standard (annex G) asks for; elsewhere a few units in the
+// last place of each part. Included by code that is compiled for the baseline instruction set only, and by CUDA kernels
+// that need it (cresset/cuda/kernels/complex.cuh).
 #pragma once
 #ifndef CRESSET_KERNEL
 #include "base/complex_arithmetic.h"

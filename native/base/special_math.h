@@ -129,7 +129,8 @@ CRESSET_DEVICE inline double airy_series(double x) {
 // Further out by Bessel functions of order 1/3 of z = 2/3 |x|^(3/2), as integrals along the path of steepest descent.
 // There the integrand falls off on both sides and has no singularity within pi/2: the trapezoidal rule has all digits.
 //   K(z) = exp(-z) integral of exp(-2 z sinh(s/2)^2) cosh(s/3)
-//   J(z) + i Y(z) = exp(i (z - pi/6)) / (pi i) integral of exp(-z sinh(s) tanh(s)) 2 cosh(u/3) du,  u = s + i atan(sinh(s))
+//   J(z) + i Y(z) = exp(i (z - pi/6)) / (pi i) integral of exp(-z sinh(s) tanh(s)) 2 cosh(u/3) du
+// with u = s + i atan(sinh(s)).
 CRESSET_DEVICE inline double airy_ai(double x) {
   constexpr double kPi = 3.14159265358979323846, kRoot3 = 1.73205080756887729;
   if (x != x) return x;

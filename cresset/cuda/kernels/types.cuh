@@ -1,7 +1,7 @@
 // The types of kernels: whole numbers, halves, complex numbers, one alias a dtype, and conversions between them.
 //
-// Compiled by NVRTC, which knows no header of CUDA or C++, and by g++ for the emulator (CRESSET_EMULATED). A header that
-// is a link into native/base is shared with the CPU's loops: CRESSET_DEVICE and CRESSET_INLINE mark its functions.
+// Compiled by NVRTC, which knows no header of CUDA or C++, and by g++ for the emulator (CRESSET_EMULATED). A header
+// that is a link into native/base is shared with the CPU's loops: CRESSET_DEVICE and CRESSET_INLINE mark its functions.
 #pragma once
 #define CRESSET_KERNEL
 #define CRESSET_DEVICE __device__
@@ -39,7 +39,8 @@ constexpr bool is_same<A, A> = true;
 template <class T>
 constexpr bool is_float = is_same<T, float> || is_same<T, double>;
 template <class T>
-constexpr bool is_signed_integer = is_same<T, int8_t> || is_same<T, int16_t> || is_same<T, int32_t> || is_same<T, int64_t>;
+constexpr bool is_signed_integer =
+    is_same<T, int8_t> || is_same<T, int16_t> || is_same<T, int32_t> || is_same<T, int64_t>;
 template <class T>
 constexpr bool is_unsigned_integer =
     is_same<T, uint8_t> || is_same<T, uint16_t> || is_same<T, uint32_t> || is_same<T, uint64_t>;
@@ -110,6 +111,7 @@ CRESSET_INLINE double abs(double x) { return ::fabs(x); }
 }  // namespace cresset
 
 #include "complex_arithmetic.h"  // Complex<T>, complex64, complex128
+#include "float8.cuh"            // the floats of 8 bits
 
 namespace cresset {
 
@@ -137,8 +139,19 @@ using dtype_bf16 = bfloat16;
 using dtype_u16 = uint16_t;
 using dtype_u32 = uint32_t;
 using dtype_u64 = uint64_t;
+using dtype_f8e5m2 = Float8<Float8Format<5, 2, 15, true, false>>;
+using dtype_f8e4m3fn = Float8<Float8Format<4, 3, 7, false, false>>;
+using dtype_f8e5m2fnuz = Float8<Float8Format<5, 2, 16, false, true>>;
+using dtype_f8e4m3fnuz = Float8<Float8Format<4, 3, 8, false, true>>;
+using dtype_f8e8m0fnu = Float8<Float8Exponent>;
 
-// What a kernel computes and accumulates in: float for the halves, itself otherwise.
+// Types that are storage only, and are read and written as float.
+template <class T>
+constexpr bool is_small = is_half<T>;
+template <class Format>
+constexpr bool is_small<Float8<Format>> = true;
+
+// What a kernel computes and accumulates in: float for what is narrower, itself otherwise.
 template <class T>
 struct Opmath {
   using type = T;
@@ -149,6 +162,10 @@ struct Opmath<half> {
 };
 template <>
 struct Opmath<bfloat16> {
+  using type = float;
+};
+template <class Format>
+struct Opmath<Float8<Format>> {
   using type = float;
 };
 template <>
@@ -188,7 +205,7 @@ template <class To, class From>
 CRESSET_INLINE To convert(From v) {
   if constexpr (is_same<To, From>) {
     return v;
-  } else if constexpr (is_half<From>) {
+  } else if constexpr (is_small<From>) {
     return convert<To>(static_cast<float>(v));
   } else if constexpr (is_complex<From>) {
     if constexpr (is_complex<To>) return To(convert<part<To>>(v.re), convert<part<To>>(v.im));
@@ -196,7 +213,7 @@ CRESSET_INLINE To convert(From v) {
     else return convert<To>(v.re);
   } else if constexpr (is_complex<To>) {
     return To(convert<part<To>>(v), convert<part<To>>(0.0f));
-  } else if constexpr (is_half<To>) {
+  } else if constexpr (is_small<To>) {
     return To(static_cast<float>(v));
   } else if constexpr (is_same<To, bool>) {
     return v != From(0);
