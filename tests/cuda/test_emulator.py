@@ -459,6 +459,31 @@ print(gpu.download("i", x, 1))
     assert run_alone(program, CRESSET_EMULATOR_ORDER="backward").stdout.split() == ["[-1]", "[1]", "[0]"]
 
 
+def test_late_work_is_done_when_somebody_waits():
+    program = """
+source = 'extern "C" __global__ void one(int* x) { *x += 1; }'
+function, x, pinned = gpu.function(source, "one"), gpu.upload("i", [5]), c_void_p()
+gpu.call("cuMemHostAlloc", byref(pinned), c_size_t(4), 0)
+seen, streams, event = c_int.from_address(pinned.value), [gpu.new("cuStreamCreateWithPriority", 1, 0) for _ in range(2)], gpu.new("cuEventCreate", 0)
+gpu.call("cuCtxSynchronize")
+gpu.launch(function, (1,), (1,), x, stream=streams[0])
+gpu.call("cuEventRecord", event, streams[0])
+gpu.call("cuMemcpyDtoHAsync_v2", pinned, x, c_size_t(4), streams[1])
+gpu.call("cuStreamSynchronize", streams[1])
+print(seen.value, gpu.cuda.cuStreamQuery(streams[0]))
+gpu.call("cuStreamWaitEvent", streams[1], event, 0)
+gpu.call("cuMemcpyDtoHAsync_v2", pinned, x, c_size_t(4), streams[1])
+print(seen.value)
+gpu.call("cuStreamSynchronize", streams[1])
+print(seen.value, gpu.cuda.cuEventQuery(event))
+gpu.launch(gpu.function(source.replace("*x", "x[1 << 20]"), "one"), (1,), (1,), x, stream=streams[0])
+print(gpu.cuda.cuStreamSynchronize(streams[0]), gpu.cuda.cuStreamSynchronize(streams[0]), gpu.download("i", x, 1))
+"""
+    assert run_alone(program.replace("x[1 << 20]", "*x")).stdout.split() == "6 0 6 6 0 0 0 [7]".split()
+    late = run_alone(program, CRESSET_EMULATOR_LATE="1")
+    assert late.stdout.split() == "5 600 5 6 0 700 0 [6]".split(), late.stderr
+
+
 def test_two_devices_have_memory_of_their_own():
     program = """
 other, can, size = c_void_p(), c_int(), c_size_t()

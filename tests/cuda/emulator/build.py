@@ -3,6 +3,7 @@
 Point CRESSET_CUDA_LIBRARIES at it and `device="cuda"` runs on the CPU. The libraries are kept by the content of their sources.
 """
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -18,7 +19,7 @@ COMMON = ["-std=c++20", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-We
 # Each library: its sources, how they are compiled, and its other names.
 LIBRARIES = {
     "libcuda.so.1": (
-        ["device", "memory", "copies", "streams", "launch", "block", "fibers", "faults"],
+        ["device", "memory", "copies", "streams", "queues", "launch", "block", "fibers", "faults"],
         ["-O1", "-Wl,-soname,libcuda.so.1"],
         ["libcuda.so"],
     ),
@@ -71,12 +72,13 @@ def build(folder: Path | None = None) -> Path:
         return ready
     ready.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix="building-", dir=ready.parent))
-    shutil.copytree(HERE / "device", work / "device")
-    compile_all(work)
     try:
-        work.rename(ready)
-    except OSError:  # somebody else was first
-        shutil.rmtree(work)
+        shutil.copytree(HERE / "device", work / "device")
+        compile_all(work)
+        with contextlib.suppress(OSError):  # somebody else was first
+            work.rename(ready)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
     return ready
 
 

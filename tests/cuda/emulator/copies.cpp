@@ -24,11 +24,23 @@ Status copy(const char* who, void* stream_handle, Address to, Side to_side, Addr
   };
   const auto may_copy = [=] { return may_use("the destination", to, to_side, to_device) && may_use("the source", from, from_side, from_device); };
   if (!may_copy()) return CUDA_ERROR_INVALID_VALUE;
-  return submit(stream, who, [=] {
+  const auto do_copy = [=] {
     if (!may_copy()) return CUDA_ERROR_ILLEGAL_ADDRESS;
     std::memmove(at(to), at(from), bytes);
     return CUDA_SUCCESS;
-  });
+  };
+  if (stream->capture || bytes == 0) return submit(stream, who, do_copy);
+  // The driver goes through memory of its own with what the host has not pinned: it has read the source, or written the destination, when the call returns.
+  if (!find_allocation(from)) {
+    auto read = std::make_shared<std::vector<char>>(static_cast<char*>(at(from)), static_cast<char*>(at(from)) + bytes);
+    return submit(stream, who, [=] {
+      if (!may_use("the destination", to, to_side, to_device)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+      std::memcpy(at(to), read->data(), bytes);
+      return CUDA_SUCCESS;
+    });
+  }
+  const Status status = submit(stream, who, do_copy);
+  return status == CUDA_SUCCESS && !find_allocation(to) ? finish(stream) : status;
 }
 
 template <class T>

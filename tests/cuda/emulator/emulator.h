@@ -1,10 +1,13 @@
 // The emulated GPUs as the parts of the emulator see them: devices, memory, streams, and the one lock around it all.
-// Work is done at once by the thread that asks for it, except while its stream is being captured.
+// Work is done at once by the thread that asks for it, except while its stream is being captured and in the late mode of queues.cpp.
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -36,6 +39,17 @@ struct Graph {
 
 struct Device;
 struct Stream;
+// A moment in a stream's work.
+struct Mark {
+  Stream* stream;
+  bool done;
+  std::chrono::steady_clock::time_point when;
+};
+// What a stream has to do: one of the three.
+struct Task {
+  Node node;
+  std::shared_ptr<Mark> awaited, mark;
+};
 struct Capture {
   Graph* graph = nullptr;
   Stream* origin = nullptr;
@@ -52,6 +66,7 @@ struct Stream {
   Capture* capture = nullptr;
   uint64_t position = 0;   // counts what was captured on this stream
   bool unjoined = false;   // captured work that the origin does not wait for yet
+  std::deque<Task> queue;  // in the late mode
 };
 
 // ---- devices
@@ -62,6 +77,7 @@ struct Device {
   int retained = 0;
   std::set<int> peers;  // whose memory our kernels may touch
   Stream legacy;
+  Status failure = CUDA_SUCCESS;  // of late work that nobody has waited for yet
 };
 
 EMULATOR_SHARED std::mutex& lock();
@@ -111,6 +127,18 @@ class Access {
 EMULATOR_SHARED Stream* find_stream(void* handle);
 // Does the work now, or records it when the stream is being captured. The caller holds the lock.
 EMULATOR_SHARED Status submit(Stream* stream, std::string name, std::function<Status()> work, bool calls_host = false);
+// Every stream of the device.
+std::vector<Stream*> all_streams(Device* device);
+Status do_or_queue(Stream* stream, Node node);
+std::shared_ptr<Mark> put_mark(Stream* stream);
+void wait_for(Stream* stream, const std::shared_ptr<Mark>& mark);
+// Do what is queued; the status is that of late work that failed.
+void finish_until(const Mark& mark);
+Status finish(Stream* stream);
+Status finish(Device* device);
+bool progress(Stream* stream);  // does one task; is the queue empty?
+Status take_failure(Device* device);
+
 // The status for a call that must not be made while something is captured (it ends the capture), or success.
 Status refuse_in_capture(const char* who);
 

@@ -158,12 +158,13 @@ EMULATOR_API Status cuModuleUnload(void* handle) {
   EMULATOR_ENTER_CONTEXT();
   auto found = modules().find(handle);
   if (found == modules().end()) return CUDA_ERROR_INVALID_HANDLE;
+  const Status late = finish(current());
   for (const auto& [name, function] : found->second->functions) {
     functions().erase(function.get());
     function->module = nullptr;  // captured launches keep the module for themselves
   }
   modules().erase(found);
-  return CUDA_SUCCESS;
+  return late;
 }
 
 EMULATOR_API Status cuModuleGetFunction(void** handle, void* module_handle, const char* name) {

@@ -153,10 +153,11 @@ EMULATOR_API Status cuMemFree_v2(Address address) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const Allocation a = found->second;
+  const Status late = finish(a.device);  // freeing waits for the device
   munmap(a.mapping, a.mapped);
   a.device->used -= rounded(a.size, alignment);
   allocations().erase(found);
-  return CUDA_SUCCESS;
+  return late;
 }
 
 EMULATOR_API Status cuMemHostAlloc(void** p, size_t bytes, unsigned flags) {
@@ -176,9 +177,10 @@ EMULATOR_API Status cuMemFreeHost(void* p) {
   if (Status status = refuse_in_capture("cuMemFreeHost")) return status;
   auto found = allocations().find(reinterpret_cast<Address>(p));
   if (found == allocations().end() || found->second.kind != Kind::pinned) return CUDA_ERROR_INVALID_VALUE;
+  const Status late = finish(found->second.device);
   munmap(found->second.mapping, found->second.mapped);
   allocations().erase(found);
-  return CUDA_SUCCESS;
+  return late;
 }
 
 EMULATOR_API Status cuMemHostRegister_v2(void* p, size_t bytes, unsigned flags) {

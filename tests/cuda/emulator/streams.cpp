@@ -3,7 +3,6 @@
 // The order in which work is captured is an order in which it may be done, so a graph is a list. What must hold between streams is checked:
 // a stream joins a capture by waiting for an event of it, and has to be waited for before the capture ends.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <memory>
 
@@ -14,8 +13,8 @@ namespace {
 
 struct Event {
   Device* device;
-  bool timed = true, recorded = false;
-  std::chrono::steady_clock::time_point when;
+  bool timed = true;
+  std::shared_ptr<Mark> mark;  // null: not recorded
   Capture* capture = nullptr;  // in which it was recorded last
   Stream* stream = nullptr;
   uint64_t position = 0;
@@ -69,22 +68,19 @@ Capture* disturbed_by(const Stream* stream) {
   return nullptr;
 }
 
+// May somebody wait for the stream?
+Status may_be_asked(const char* who, Stream* stream) {
+  if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  if (stream->capture) return invalidate(stream->capture, who, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  if (Capture* capture = disturbed_by(stream)) return invalidate(capture, who, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  return CUDA_SUCCESS;
+}
+
 void end_capture(Capture* capture) {
   for (Stream* stream : capture->streams) stream->capture = nullptr, stream->unjoined = false;
   for (const auto& [event, owner] : all().events)
-    if (event->capture == capture) event->capture = nullptr, event->recorded = false;
+    if (event->capture == capture) event->capture = nullptr, event->mark = nullptr;
   all().captures.remove(capture);
-}
-
-Status run(const Node& node) {
-  if (node.calls_host) {
-    lock().unlock();  // the user's function may wait for a thread that wants the lock
-    const Status status = node.work();
-    lock().lock();
-    return status;
-  }
-  Access access;
-  return node.work();
 }
 
 }  // namespace
@@ -97,11 +93,18 @@ Stream* find_stream(void* handle) {
 Status submit(Stream* stream, std::string name, std::function<Status()> work, bool calls_host) {
   if (Capture* capture = disturbed_by(stream)) return invalidate(capture, name.c_str(), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   Node node{std::move(name), std::move(work), calls_host};
-  if (!stream->capture) return run(node);
+  if (!stream->capture) return do_or_queue(stream, std::move(node));
   if (stream->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   stream->capture->graph->nodes.push_back(std::move(node));
   note_work(stream);
   return CUDA_SUCCESS;
+}
+
+std::vector<Stream*> all_streams(Device* device) {
+  std::vector<Stream*> found = {&device->legacy};
+  for (const auto& [stream, owner] : all().streams)
+    if (stream->device == device) found.push_back(stream);
+  return found;
 }
 
 Status refuse_in_capture(const char* who) {
@@ -134,18 +137,22 @@ EMULATOR_API Status cuStreamDestroy_v2(void* handle) {
   Stream* stream = all().streams.find(handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   if (stream->capture) return invalidate(stream->capture, "cuStreamDestroy", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  const Status status = finish(stream);
   all().streams.remove(handle);
-  return CUDA_SUCCESS;
+  return status;
 }
 EMULATOR_API Status cuStreamSynchronize(void* handle) {
   EMULATOR_ENTER_CONTEXT();
   Stream* stream = find_stream(handle);
-  if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-  if (stream->capture) return invalidate(stream->capture, "cuStreamSynchronize", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  if (Capture* capture = disturbed_by(stream)) return invalidate(capture, "cuStreamSynchronize", CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-  return CUDA_SUCCESS;
+  if (Status status = may_be_asked("cuStreamSynchronize", stream)) return status;
+  return finish(stream);
 }
-EMULATOR_API Status cuStreamQuery(void* handle) { return cuStreamSynchronize(handle); }
+EMULATOR_API Status cuStreamQuery(void* handle) {
+  EMULATOR_ENTER_CONTEXT();
+  Stream* stream = find_stream(handle);
+  if (Status status = may_be_asked("cuStreamQuery", stream)) return status;
+  return progress(stream) ? take_failure(stream->device) : CUDA_ERROR_NOT_READY;
+}
 EMULATOR_API Status cuStreamGetPriority(void* handle, int* priority) {
   EMULATOR_ENTER_CONTEXT();
   Stream* stream = find_stream(handle);
@@ -157,7 +164,7 @@ EMULATOR_API Status cuCtxSynchronize() {
   EMULATOR_ENTER_CONTEXT();
   for (const auto& [capture, owner] : all().captures)
     if (capture->origin->device == current()) return invalidate(capture, "cuCtxSynchronize", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  return CUDA_SUCCESS;
+  return finish(current());
 }
 EMULATOR_API Status cuLaunchHostFunc(void* handle, void (*function)(void*), void* data) {
   EMULATOR_ENTER_CONTEXT();
@@ -188,29 +195,33 @@ EMULATOR_API Status cuEventRecord(void* handle, void* stream_handle) {
   if (Capture* capture = disturbed_by(stream)) return invalidate(capture, "cuEventRecord", CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   if (stream->capture && stream->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   event->capture = stream->capture, event->stream = stream, event->position = stream->position;
-  event->recorded = true;
-  event->when = std::chrono::steady_clock::now();
+  event->mark = stream->capture ? std::make_shared<Mark>(Mark{stream, true, {}}) : put_mark(stream);
   return CUDA_SUCCESS;
 }
 EMULATOR_API Status cuEventSynchronize(void* handle) {
   EMULATOR_ENTER();
   Event* event = all().events.find(handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
-  return event->capture ? invalidate(event->capture, "cuEventSynchronize", CUDA_ERROR_CAPTURED_EVENT) : CUDA_SUCCESS;
+  if (event->capture) return invalidate(event->capture, "cuEventSynchronize", CUDA_ERROR_CAPTURED_EVENT);
+  if (event->mark) finish_until(*event->mark);
+  return take_failure(event->device);
 }
 EMULATOR_API Status cuEventQuery(void* handle) {
   EMULATOR_ENTER();
   Event* event = all().events.find(handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   if (event->capture) return invalidate(event->capture, "cuEventQuery", CUDA_ERROR_CAPTURED_EVENT);
-  return refuse_in_capture("cuEventQuery");
+  if (Status status = refuse_in_capture("cuEventQuery")) return status;
+  if (event->mark && !event->mark->done) progress(event->mark->stream);
+  return !event->mark || event->mark->done ? take_failure(event->device) : CUDA_ERROR_NOT_READY;
 }
 EMULATOR_API Status cuEventElapsedTime_v2(float* milliseconds, void* start, void* end) {
   EMULATOR_ENTER();
   Event *first = all().events.find(start), *last = all().events.find(end);
-  if (!first || !last || !first->timed || !last->timed || !first->recorded || !last->recorded) return CUDA_ERROR_INVALID_HANDLE;
+  if (!first || !last || !first->timed || !last->timed || !first->mark || !last->mark) return CUDA_ERROR_INVALID_HANDLE;
   if (first->capture || last->capture) return CUDA_ERROR_CAPTURED_EVENT;
-  *milliseconds = std::chrono::duration<float, std::milli>(last->when - first->when).count();
+  if (!first->mark->done || !last->mark->done) return CUDA_ERROR_NOT_READY;
+  *milliseconds = std::chrono::duration<float, std::milli>(last->mark->when - first->mark->when).count();
   return CUDA_SUCCESS;
 }
 EMULATOR_API Status cuEventElapsedTime(float* milliseconds, void* start, void* end) { return cuEventElapsedTime_v2(milliseconds, start, end); }
@@ -220,9 +231,9 @@ EMULATOR_API Status cuStreamWaitEvent(void* stream_handle, void* handle, unsigne
   Event* event = all().events.find(handle);
   Stream* stream = find_stream(stream_handle);
   if (!event || !stream) return CUDA_ERROR_INVALID_HANDLE;
-  if (!event->recorded) return CUDA_SUCCESS;
+  if (!event->mark) return CUDA_SUCCESS;
   if (!event->capture) {
-    if (!stream->capture) return CUDA_SUCCESS;
+    if (!stream->capture) return wait_for(stream, event->mark), CUDA_SUCCESS;
     return invalidate(stream->capture, "cuStreamWaitEvent (for an event from outside)", CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   }
   Capture* capture = event->capture;
