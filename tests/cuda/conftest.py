@@ -15,7 +15,10 @@ def has_real_device():
         driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
     except OSError:
         return False
-    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+    name = ctypes.create_string_buffer(100)
+    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0:
+        return False
+    return driver.cuDeviceGetName(name, 100, 0) == 0 and name.value != b"Emulated GPU"  # which test_emulator.py may have opened
 
 
 @pytest.fixture(scope="session")
