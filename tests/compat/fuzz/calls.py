@@ -216,6 +216,7 @@ KNOWN = [
     (r"batch_norm", r"0.0 instead of .*float32; among numbers beyond 1e20", "PyTorch squares in float64, where 1e30 has a square"),
     (r"^cov", r"instead of", "of infinities"),
     (r"inner", r"not implemented for 'Bool'", "PyTorch answers for some strides and not for others"),
+    (r"cum(sum|prod)", r"not implemented for 'Bool'", "PyTorch adds up no truth values, and looks only where there are two", r"<\(\) "),
     (r"linalg\.eigvals$", r"should not contain infs or NaNs", "PyTorch hands them to LAPACK, which may end the process"),
     (r"cum(max|min)", r"Dimension out of range", "of nothing: PyTorch does not look at the dimension", r"<\([^)]*\b0\b"),
     (r"randint|random_", r"out of bounds for", "without data PyTorch does not look at the bounds", r"meta"),
