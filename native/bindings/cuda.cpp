@@ -325,7 +325,7 @@ void add_cuda(PyObject* module) {
           set_stream(device, handle(stream));
           char* data = nullptr;
           try {
-            data = cuda::allocate(device, bytes);
+            data = cuda::allocate(device, bytes).data;
           } catch (...) {
             set_stream(device, before);
             throw;
@@ -333,10 +333,13 @@ void add_cuda(PyObject* module) {
           set_stream(device, before);
           return number(data);
         });
-  m.def("free", [](int device, Number address) { check_device(device), cuda::free(device, reinterpret_cast<char*>(address)); });
+  m.def("free", [](int device, Number address) { check_device(device);
+          if (void* block = find_block(device, reinterpret_cast<const char*>(address))) cuda::free(device, block);
+        });
   m.def("record_stream", [](nb::handle tensor, Number stream) {
           const Tensor t = unwrap(tensor.ptr());
-          if (t.device().type == DeviceType::cuda && t.storage()->data) record_stream(t.device().index, t.storage()->data, handle(stream));
+          if (t.device().type == DeviceType::cuda && t.storage()->data)
+            if (void* block = find_block(t.device().index, t.storage()->data)) record_stream(t.device().index, block, handle(stream));
         });
   m.def("is_pinned", [](nb::handle tensor) { return unwrap(tensor.ptr()).storage()->pinned; });
   // A tensor's elements in pinned memory: a copy.

@@ -94,8 +94,8 @@ class CudaBackend final : public Backend {
     check_device(index);
     return index;
   }
-  char* allocate(int64_t bytes, int device) override { return cuda::allocate(device, bytes); }
-  void free(char* data, int device) override { cuda::free(device, data); }
+  Memory allocate(int64_t bytes, int device) override { return cuda::allocate(device, bytes); }
+  void free(Memory memory, int device) override { cuda::free(device, memory.block); }
 
   void copy(const Tensor& to, const Tensor& from, bool non_blocking) override {
     if (from.numel() == 0) return;
@@ -156,6 +156,7 @@ Tensor contiguous_on_device(const Tensor& t) {
 void install() {
   backends[static_cast<int>(DeviceType::cuda)] = new CudaBackend;
   launch_pointwise = launch_formula;
+  launch_dense = launch_dense_formula;
   register_cuda_operators();
 }
 

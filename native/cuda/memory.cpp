@@ -6,7 +6,6 @@
 #include <map>
 #include <mutex>
 #include <set>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "cuda/device.h"
@@ -49,7 +48,7 @@ struct Block {
   StreamHandle stream = nullptr;
   Pool* pool = nullptr;
   uint64_t pool_id = 0;
-  bool in_use = false;
+  bool in_use = false, recent = false;
   Block *before = nullptr, *after = nullptr;  // neighbours in the segment
   std::vector<StreamHandle> users;            // other streams that work on it
   int pending = 0;                            // events that are waited for
@@ -61,43 +60,39 @@ class DeviceAllocator {
  public:
   int device = 0;
 
-  char* allocate(int64_t wanted) {
+  Memory allocate(int64_t wanted) {
     const StreamHandle stream = enter(device);
     std::unique_lock guard(lock_);
     if (!waiting_.empty()) collect_finished(false);
     const int64_t bytes = std::max(round_up(wanted, kRound), kRound);
     const uint64_t id = pool_id_;
     Pool& pool = pool_of(id, stream, bytes > kSmallLimit);
-    Block* block = take(pool, bytes);
+    Block* block = take_recent(pool, bytes);
+    if (!block) block = take(pool, bytes);
     if (!block) block = grow(pool, id, stream, bytes, wanted);
     if (block->bytes - bytes >= (pool.large ? kMiB : kRound)) split(block, bytes);
     block->in_use = true;
     block->requested = wanted;
     if (allocation_site && (bytes >= kSiteFrom || history_limit_)) block->site = allocation_site();
-    in_use_[block->data] = block;
     count(&MemoryStatistics::allocation, pool, 1);
     count(&MemoryStatistics::allocated_bytes, pool, block->bytes);
     count(&MemoryStatistics::active, pool, 1);
     count(&MemoryStatistics::active_bytes, pool, block->bytes);
     count(&MemoryStatistics::requested_bytes, pool, wanted);
-    note(MemoryEvent::alloc, block);
-    return block->data;
+    if (history_limit_) [[unlikely]] note(MemoryEvent::alloc, block);
+    return {block->data, block};
   }
 
-  void free(char* data) {
+  void free(Block* block) {
     std::unique_lock guard(lock_);
-    const auto found = in_use_.find(data);
-    if (found == in_use_.end()) return;  // the device was given up
-    Block* block = found->second;
-    in_use_.erase(found);
     Pool& pool = *block->pool;
     count(&MemoryStatistics::allocation, pool, -1);
     count(&MemoryStatistics::allocated_bytes, pool, -block->bytes);
     count(&MemoryStatistics::requested_bytes, pool, -block->requested);
-    note(MemoryEvent::free, block);
+    if (history_limit_) [[unlikely]] note(MemoryEvent::free, block);
     block->in_use = false;
     block->site.clear();
-    if (block->users.empty()) return give_back(block);
+    if (block->users.empty()) return keep_recent(block);
     enter(device);
     for (const StreamHandle stream : block->users) {
       EventHandle event = nullptr;
@@ -109,11 +104,19 @@ class DeviceAllocator {
     block->users.clear();
   }
 
-  void record(char* data, StreamHandle stream) {
+  Block* find(const char* data) {
     std::unique_lock guard(lock_);
-    const auto found = in_use_.find(data);
-    if (found == in_use_.end() || found->second->stream == stream) return;
-    auto& users = found->second->users;
+    auto segment = segments_.upper_bound(const_cast<char*>(data));
+    if (segment == segments_.begin()) return nullptr;
+    for (Block* b = std::prev(segment)->second.first; b; b = b->after)
+      if (b->data == data) return b->in_use ? b : nullptr;
+    return nullptr;
+  }
+
+  void record(Block* block, StreamHandle stream) {
+    std::unique_lock guard(lock_);
+    if (block->stream == stream) return;
+    auto& users = block->users;
     if (std::find(users.begin(), users.end(), stream) == users.end()) users.push_back(stream);
   }
 
@@ -184,13 +187,40 @@ class DeviceAllocator {
     int64_t bytes;
     Block* first;
   };
+  // Freed, not yet merged with neighbours: still counted as active for the allocator's own walk, but not for the user.
+  static constexpr size_t kRecentBlocks = 64;
+  std::vector<Block*> recent_;
+
+  Block* take_recent(const Pool& pool, int64_t bytes) {
+    for (size_t i = recent_.size(); i-- > 0;) {
+      Block* block = recent_[i];
+      if (block->bytes != bytes || block->pool != &pool) continue;
+      recent_.erase(recent_.begin() + static_cast<std::ptrdiff_t>(i));
+      block->recent = false;
+      return block;
+    }
+    return nullptr;
+  }
+  void keep_recent(Block* block) {
+    count(&MemoryStatistics::active, *block->pool, -1);
+    count(&MemoryStatistics::active_bytes, *block->pool, -block->bytes);
+    if (recent_.size() == kRecentBlocks) {
+      give_back(recent_.front());
+      recent_.erase(recent_.begin());
+    }
+    block->recent = true;
+    recent_.push_back(block);
+  }
+  void merge_recent() {
+      for (Block* block : recent_) give_back(block);
+    recent_.clear();
+  }
   struct Waiting {
     EventHandle event;
     Block* block;
   };
   std::mutex lock_;
   std::map<std::tuple<uint64_t, StreamHandle, bool>, Pool> pools_;
-  std::unordered_map<char*, Block*> in_use_;
   std::map<char*, Segment> segments_;
   std::deque<Waiting> waiting_;
   std::set<uint64_t> live_pools_;
@@ -231,8 +261,16 @@ class DeviceAllocator {
     const auto limit = static_cast<int64_t>(fraction_ * static_cast<double>(properties(device).memory));
     const auto ask = [&] {
       if (fraction_ < 1 && statistics_.reserved_bytes[0].current + size > limit) return kOutOfMemory;
-      return driver().cuMemAlloc_v2(&address, static_cast<size_t>(size));
+      int mode = kCaptureRelaxed;  // a stream that is being captured does not forbid it
+      driver().cuThreadExchangeStreamCaptureMode(&mode);
+      const Status status = driver().cuMemAlloc_v2(&address, static_cast<size_t>(size));
+      driver().cuThreadExchangeStreamCaptureMode(&mode);
+      return status;
     };
+    if (!recent_.empty()) {
+      merge_recent();
+      if (Block* block = take(pool, bytes)) return block;
+    }
     Status status = ask();
     if (status == kOutOfMemory) {
       ++statistics_.retries;
@@ -280,10 +318,9 @@ class DeviceAllocator {
   // Back to its pool, merged with free neighbours.
   void give_back(Block* block) {
     Pool& pool = *block->pool;
-    count(&MemoryStatistics::active, pool, -1);
-    count(&MemoryStatistics::active_bytes, pool, -block->bytes);
+    block->recent = false;
     for (Block* side : {block->before, block->after}) {
-      if (!side || side->in_use || side->pending) continue;
+      if (!side || side->in_use || side->pending || side->recent) continue;
       pool.free.erase(side);
       count_split(side, -1);
       if (side == block->before) {
@@ -312,12 +349,13 @@ class DeviceAllocator {
         continue;
       }
       driver().cuEventDestroy_v2(at->event);
-      if (--at->block->pending == 0) give_back(at->block);
+      if (--at->block->pending == 0) keep_recent(at->block);
       at = waiting_.erase(at);
     }
   }
 
   void release_free_segments() {
+    merge_recent();
     driver().cuCtxSynchronize();
     for (auto at = segments_.begin(); at != segments_.end();) {
       Block* block = at->second.first;
@@ -345,11 +383,13 @@ class DeviceAllocator {
                                megabytes(static_cast<int64_t>(free)), " is free. ", megabytes(allocated), " is allocated by tensors, and ", megabytes(reserved - allocated), " is reserved but unallocated.");
     if (fraction_ < 1) message += join(" This process may use ", megabytes(limit), " (set_per_process_memory_fraction).");
     std::map<std::string, std::pair<int64_t, int64_t>> by_site;  // bytes, blocks
-    for (const auto& [data, block] : in_use_) {
-      auto& sum = by_site[block->site.empty() ? "(small blocks)" : block->site];
-      sum.first += block->bytes;
-      ++sum.second;
-    }
+    for (const auto& [data, segment] : segments_)
+      for (const Block* block = segment.first; block; block = block->after) {
+        if (!block->in_use) continue;
+        auto& sum = by_site[block->site.empty() ? "(small blocks)" : block->site];
+        sum.first += block->bytes;
+        ++sum.second;
+      }
     std::vector<std::pair<std::string, std::pair<int64_t, int64_t>>> holders(by_site.begin(), by_site.end());
     std::sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
     if (!holders.empty()) message += "\nThe largest holders:";
@@ -494,9 +534,10 @@ PinnedMemory& pinned() {
 
 }  // namespace
 
-char* allocate(int device, int64_t bytes) { return allocator(device).allocate(bytes); }
-void free(int device, char* data) { allocator(device).free(data); }
-void record_stream(int device, char* data, StreamHandle stream) { allocator(device).record(data, stream); }
+Memory allocate(int device, int64_t bytes) { return allocator(device).allocate(bytes); }
+void free(int device, void* block) { allocator(device).free(static_cast<Block*>(block)); }
+void* find_block(int device, const char* data) { return allocator(device).find(data); }
+void record_stream(int device, void* block, StreamHandle stream) { allocator(device).record(static_cast<Block*>(block), stream); }
 void empty_cache(int device) { allocator(device).empty_cache(); }
 void set_memory_fraction(int device, double fraction) { allocator(device).set_fraction(fraction); }
 double memory_fraction(int device) { return allocator(device).fraction(); }

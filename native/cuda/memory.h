@@ -2,7 +2,8 @@
 //
 // Memory comes from the driver in segments and is handed out as blocks, which split and merge. A block that is freed may be given again at once to
 // the stream it was made for, since that stream does its work in order; another stream that used it is waited for with an event. Blocks of up to
-// 1 MiB live in segments of 2 MiB, larger ones in segments of their own.
+// 1 MiB live in segments of 2 MiB, larger ones in segments of their own. The blocks freed last wait whole for another of their size, which is what
+// a training step asks for next.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,12 +11,14 @@
 #include <vector>
 
 #include "cuda/driver.h"
+#include "tensor/storage.h"
 
 namespace cresset::cuda {
 
-char* allocate(int device, int64_t bytes);            // for the thread's current stream; raises an out-of-memory Error
-void free(int device, char* data);
-void record_stream(int device, char* data, StreamHandle stream);  // the stream works on the block too: it is not given again before that is done
+Memory allocate(int device, int64_t bytes);           // for the thread's current stream; raises an out-of-memory Error
+void free(int device, void* block);
+void* find_block(int device, const char* data);       // null: not ours
+void record_stream(int device, void* block, StreamHandle stream);  // the stream works on the block too: it is not given again before that is done
 void empty_cache(int device);                         // gives what nobody uses back to the driver
 void set_memory_fraction(int device, double fraction);
 double memory_fraction(int device);

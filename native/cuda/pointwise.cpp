@@ -47,11 +47,18 @@ Kernels& kernels() {
   static auto* the = new Kernels;
   return *the;
 }
+// What the thread launched last, by the low bits of the hash: found without a lock.
+struct Recent {
+  Key key;
+  FunctionHandle function;
+};
+constexpr size_t kRecent = 512;
+thread_local Recent recent[kRecent];
 
 int unroll_of(const Key& k) { return k.vector ? (k.count > 2 ? 2 : 4) : 2; }
 
-Kernel compile(const Key& k, const Operator* op, const Operand* operands) {
-  const auto type = [&](int i) { return join("dtype_", tag_of(k.on_host >> i & 1 ? operands[i].loop_dtype : static_cast<Dtype>(k.dtypes[i]))); };
+Kernel compile(const Key& k, const Operator* op) {
+  const auto type = [&](int i) { return join("dtype_", tag_of(static_cast<Dtype>(k.dtypes[i]))); };
   std::string text = op ? formula_text(op->name(), k.which, kComputeNames[k.compute])
                         : join("#include \"math.cuh\"\n__device__ __forceinline__ ", type(1), " formula(", type(1), " x, const Attribute*) { return x; }\n");
   std::string inputs, arguments;
@@ -68,10 +75,19 @@ Kernel compile(const Key& k, const Operator* op, const Operand* operands) {
   return load_kernel(k.device, text, k.vector ? "pointwise" : "pointwise_strided", options);
 }
 
-const Kernel& find(const Key& k, const Operator* op, const Operand* operands) {
+FunctionHandle find(const Key& k, const Operator* op) {
+  Recent& slot = recent[KeyHash()(k) % kRecent];
+  if (slot.function && slot.key == k) [[likely]] return slot.function;
   std::lock_guard guard(kernels().lock);
-  if (const auto found = kernels().all.find(k); found != kernels().all.end()) return found->second;
-  return kernels().all[k] = compile(k, op, operands);
+  const auto found = kernels().all.find(k);
+  const Kernel kernel = found != kernels().all.end() ? found->second : kernels().all[k] = compile(k, op);
+  slot = {k, kernel.function};
+  return kernel.function;
+}
+
+void launch_blocks(const Key& key, const Operator* op, const Place& place, int64_t count, int64_t per_block, const char* parameters) {
+  void* arguments[] = {const_cast<char*>(parameters)};
+  check_status(driver().cuLaunchKernel(find(key, op), static_cast<unsigned>(divide_up(count, per_block)), 1, 1, kBlockSize, 1, 1, 0, place.stream, arguments, nullptr), "cuLaunchKernel");
 }
 
 // The parameters of a kernel, laid out as struct Plan and struct StridedPlan in pointwise.cuh: everything is a multiple of eight bytes.
@@ -105,32 +121,40 @@ Divider divider(int64_t size) {
   return {d, static_cast<uint32_t>(magic), shift, 0};
 }
 
-// One number in the dtype that the kernel reads it in.
-void put_number(Parameters& to, const Operand& o) {
-  char bytes[16] = {};
-  if (o.dtype == o.loop_dtype) {
-    std::memcpy(bytes, o.data, static_cast<size_t>(size_of(o.dtype)));
-  } else {
-    Tensor one = empty({}, o.dtype);
-    std::memcpy(one.bytes(), o.data, static_cast<size_t>(size_of(o.dtype)));
-    const Tensor converted = convert(one, o.loop_dtype);
-    std::memcpy(bytes, converted.bytes(), static_cast<size_t>(size_of(o.loop_dtype)));
+void put_plan(Parameters& to, const DenseLaunch& l, int attribute_count) {
+  to.put(l.elements);
+  for (int i = 0; i < l.count; ++i) {
+    char slot[16] = {};
+    if (l.on_host >> i & 1) std::memcpy(slot, l.data[i], static_cast<size_t>(size_of(l.dtypes[i])));
+    else std::memcpy(slot, &l.data[i], sizeof(char*));
+    to.put(slot, sizeof slot);
   }
-  to.put(bytes, sizeof bytes);
+  if (attribute_count) to.put(l.attributes, static_cast<size_t>(attribute_count) * sizeof(ScalarAttribute));
+  to.skip(static_cast<size_t>(kMostAttributes - attribute_count) * sizeof(ScalarAttribute));
 }
 
-void put_plan(Parameters& to, int64_t count, const Operand* operands, int n, uint32_t on_host, const ScalarAttribute* attributes, int attribute_count) {
-  to.put(count);
-  for (int i = 0; i < n; ++i) {
-    if (on_host >> i & 1) {
-      put_number(to, operands[i]);
-    } else {
-      to.put(operands[i].data);
-      to.skip(8);
-    }
-  }
-  if (attribute_count) to.put(attributes, static_cast<size_t>(attribute_count) * sizeof(ScalarAttribute));
-  to.skip(static_cast<size_t>(kMostAttributes - attribute_count) * sizeof(ScalarAttribute));
+Key key_of(const Operator* op, const DenseLaunch& l, const Place& place) {
+  Key key{op, static_cast<int8_t>(l.which), static_cast<uint8_t>(l.compute), static_cast<uint8_t>(place.device), static_cast<uint8_t>(l.count), {}, static_cast<uint8_t>(l.on_host), 0, 0, 0};
+  for (int i = 0; i < l.count; ++i) key.dtypes[i] = static_cast<uint8_t>(l.dtypes[i]);
+  return key;
+}
+// The in-place form computes the same; a copy has no operator.
+const Operator* computed_by(const Operator* op) { return op && op->functional ? op->functional : op; }
+
+void launch_dense_walk(const Operator* op, const DenseLaunch& l) {
+  if (l.elements == 0) return;
+  const Place place(l.device);
+  op = computed_by(op);
+  Key key = key_of(op, l, place);
+  int64_t widest = 1;
+  for (int i = 0; i < l.count; ++i)
+    if (!(l.on_host >> i & 1)) widest = std::max(widest, size_of(l.dtypes[i]));
+  key.vector = static_cast<uint8_t>(16 / widest);
+  for (int i = 0; i < l.count; ++i)
+    if (!(l.on_host >> i & 1) && reinterpret_cast<uintptr_t>(l.data[i]) % static_cast<uintptr_t>(key.vector * size_of(l.dtypes[i])) != 0) key.vector = 1;
+  Parameters parameters;
+  put_plan(parameters, l, op && op->pointwise ? op->pointwise->scalar_count : 0);
+  launch_blocks(key, op, place, l.elements, int64_t{kBlockSize} * key.vector * unroll_of(key), parameters.data());
 }
 
 // Every operand in memory walks the elements in the order in which they lie.
@@ -140,67 +164,69 @@ bool is_dense_walk(DimsView sizes, const Operand* operands, int n, uint32_t on_h
   return is_contiguous(sizes, operands[0].strides) || is_dense(sizes, operands[0].strides);
 }
 
-void launch_elements(const Operator* op, int which, Compute compute, DimsView sizes, Operand* operands, int n, uint32_t on_host, const ScalarAttribute* attributes, int attribute_count, Device device) {
+void launch_elements(const Operator* op, const PointwiseLaunch& l) {
   int64_t count = 1;
-  for (const int64_t s : sizes) count *= s;
+  for (const int64_t s : l.sizes) count *= s;
   if (count == 0) return;
-  const Place place(device);
-  if (op && op->functional) op = op->functional;  // the in-place form computes the same
-  Key key{op, static_cast<int8_t>(which), static_cast<uint8_t>(compute), static_cast<uint8_t>(place.device), static_cast<uint8_t>(n), {}, static_cast<uint8_t>(on_host), 0, 0, 0};
-  int64_t widest = 1;
-  for (int i = 0; i < n; ++i) {
-    key.dtypes[i] = static_cast<uint8_t>(on_host >> i & 1 ? operands[i].loop_dtype : operands[i].dtype);
-    if (!(on_host >> i & 1)) widest = std::max(widest, size_of(operands[i].dtype));
+  DenseLaunch dense{l.op, l.which, l.compute, count, l.count, l.on_host, {}, {}, l.attributes, l.device};
+  Tensor converted[kMaxOperands];  // numbers in the dtype that the formula computes in
+  for (int i = 0; i < l.count; ++i) {
+    const Operand& o = l.operands[i];
+    const bool number = l.on_host >> i & 1;
+    dense.data[i] = o.data;
+    dense.dtypes[i] = number ? o.loop_dtype : o.dtype;
+    if (number && o.dtype != o.loop_dtype) {
+      Tensor one = empty({}, o.dtype);
+      std::memcpy(one.bytes(), o.data, static_cast<size_t>(size_of(o.dtype)));
+      converted[i] = convert(one, o.loop_dtype);
+      dense.data[i] = converted[i].bytes();
+    }
   }
-  Parameters parameters;
-  if (is_dense_walk(sizes, operands, n, on_host)) {
-    key.vector = static_cast<uint8_t>(std::max<int64_t>(16 / widest, 1));
-    for (int i = 0; i < n; ++i)
-      if (!(on_host >> i & 1) && reinterpret_cast<uintptr_t>(operands[i].data) % static_cast<uintptr_t>(key.vector * size_of(operands[i].dtype)) != 0) key.vector = 1;
-    if (count < key.vector * 4) key.vector = 1;
-    put_plan(parameters, count, operands, n, on_host, attributes, attribute_count);
-    void* arguments[] = {const_cast<char*>(parameters.data())};
-    const int64_t step = int64_t{kBlockSize} * key.vector * unroll_of(key);
-    check_status(driver().cuLaunchKernel(find(key, op, operands).function, static_cast<unsigned>(divide_up(count, step)), 1, 1, kBlockSize, 1, 1, 0, place.stream, arguments, nullptr), "cuLaunchKernel");
-    return;
-  }
-  Dims walked(sizes);
+  if (is_dense_walk(l.sizes, l.operands, l.count, l.on_host)) return launch_dense_walk(op, dense);
+  const Place place(l.device);
+  op = computed_by(op);
+  Key key = key_of(op, dense, place);
+  Dims walked(l.sizes);
   Dims strides[kMaxOperands];
   Dims* pointers[kMaxOperands];
   int in_memory = 0;
-  for (int i = 0; i < n; ++i) {
-    if (on_host >> i & 1) continue;
-    strides[i] = operands[i].strides;
+  for (int i = 0; i < l.count; ++i) {
+    if (l.on_host >> i & 1) continue;
+    strides[i] = l.operands[i].strides;
     pointers[in_memory++] = &strides[i];
   }
   coalesce(walked, pointers, in_memory);
   const int64_t rank = std::max<int64_t>(walked.size(), 1);
-  check_implemented(rank <= kMostDims, op ? op->name() : std::string("copy_"), ": more than ", kMostDims, " dimensions that cannot be merged, on '", device, "'");
+  check_implemented(rank <= kMostDims, op ? op->name() : std::string("copy_"), ": more than ", kMostDims, " dimensions that cannot be merged, on '", l.device, "'");
   key.rank = static_cast<uint8_t>(rank);
   key.big = count >= (int64_t{1} << 31);
-  put_plan(parameters, count, operands, n, on_host, attributes, attribute_count);
+  Parameters parameters;
+  put_plan(parameters, dense, op && op->pointwise ? op->pointwise->scalar_count : 0);
   for (int64_t d = 0; d < rank; ++d) parameters.put(divider(walked.empty() ? 1 : walked[d]));
-  for (int i = 0; i < n; ++i)
-    for (int64_t d = 0; d < rank; ++d) parameters.put(on_host >> i & 1 || walked.empty() ? int64_t{0} : strides[i][d]);
-  void* arguments[] = {const_cast<char*>(parameters.data())};
-  const int64_t step = int64_t{kBlockSize} * unroll_of(key);
-  check_status(driver().cuLaunchKernel(find(key, op, operands).function, static_cast<unsigned>(divide_up(count, step)), 1, 1, kBlockSize, 1, 1, 0, place.stream, arguments, nullptr), "cuLaunchKernel");
+  for (int i = 0; i < l.count; ++i)
+    for (int64_t d = 0; d < rank; ++d) parameters.put(l.on_host >> i & 1 || walked.empty() ? int64_t{0} : strides[i][d]);
+  launch_blocks(key, op, place, count, int64_t{kBlockSize} * unroll_of(key), parameters.data());
 }
 
 }  // namespace
 
-void launch_formula(const PointwiseLaunch& l) {
-  launch_elements(&l.op, l.which, l.compute, l.sizes, l.operands, l.count, l.on_host, l.attributes, l.op.pointwise->scalar_count, l.device);
+void launch_formula(const PointwiseLaunch& l) { launch_elements(&l.op, l); }
+void launch_dense_formula(const DenseLaunch& l) { launch_dense_walk(&l.op, l); }
+
+// Any operator will do: a copy looks at none.
+static const Operator& no_operator() {
+  static const Operator& the = Registry::instance().all().front();
+  return the;
 }
 
 void launch_copy(const Operand& to, const Operand& from, DimsView sizes, Device device) {
   Operand operands[2] = {to, from};
-  launch_elements(nullptr, -1, Compute::f32, sizes, operands, 2, 0, nullptr, 0, device);
+  launch_elements(nullptr, {no_operator(), -1, Compute::f32, sizes, operands, 2, 0, nullptr, device});
 }
 
 void launch_fill(const Operand& to, const void* element, DimsView sizes, Device device) {
   Operand operands[2] = {to, {static_cast<char*>(const_cast<void*>(element)), to.dtype, to.dtype, {}}};
-  launch_elements(nullptr, -1, Compute::f32, sizes, operands, 2, 2, nullptr, 0, device);
+  launch_elements(nullptr, {no_operator(), -1, Compute::f32, sizes, operands, 2, 2, nullptr, device});
 }
 
 }  // namespace cresset::cuda

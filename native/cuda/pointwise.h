@@ -11,6 +11,7 @@ namespace cresset::cuda {
 extern std::string (*formula_text)(const std::string& operator_name, int which, const char* compute);
 
 void launch_formula(const PointwiseLaunch& l);
+void launch_dense_formula(const DenseLaunch& l);
 // Element by element, converted; both on the device.
 void launch_copy(const Operand& to, const Operand& from, DimsView sizes, Device device);
 void launch_fill(const Operand& to, const void* element, DimsView sizes, Device device);

@@ -80,6 +80,20 @@ struct PointwiseLaunch {
   Device device;
 };
 extern void (*launch_pointwise)(const PointwiseLaunch&);
+// The same where all operands in memory lie alike and densely. A number stands in host memory in the dtype that the formula computes in.
+struct DenseLaunch {
+  const Operator& op;
+  int which;
+  Compute compute;
+  int64_t elements;
+  int count;
+  uint32_t on_host;
+  const char* data[kMaxOperands];
+  Dtype dtypes[kMaxOperands];
+  const ScalarAttribute* attributes;
+  Device device;
+};
+extern void (*launch_dense)(const DenseLaunch&);
 
 // PyTorch's promotion over tensors, 0-d tensors and numbers.
 struct ResultType {

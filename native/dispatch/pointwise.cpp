@@ -13,6 +13,7 @@
 namespace cresset {
 
 void (*launch_pointwise)(const PointwiseLaunch&) = nullptr;
+void (*launch_dense)(const DenseLaunch&) = nullptr;
 
 static double largest(Dtype d) {
   switch (to_real(d)) {
@@ -279,11 +280,68 @@ bool execute_plain(Call& c, const PointwiseDefinition& def, const ScalarAttribut
   return true;
 }
 
+// The common call on a device: floating-point tensors of one dtype and shape, all contiguous, perhaps with a number.
+bool execute_plain_on_device(Call& c, const PointwiseDefinition& def, const TensorImpl* first) {
+  const Dtype dtype = first->dtype;
+  const Device device = first->storage->device;
+  const Compute compute = compute_of(dtype);
+  if (!is_floating(dtype) || !c.op.loops->forward[static_cast<int>(compute)]) return false;
+  DenseLaunch launch{c.op, -1, compute, first->numel, 1 + def.input_count, 0, {}, {}, nullptr, device};
+  alignas(16) char numbers[kMaxPointwiseInputs][16];
+  int missing = 0;
+  for (int i = 0; i < def.scalar_count; ++i)
+    if (c.args[def.input_count + i].scalar_.kind == Scalar::Kind::complex) return false;
+  for (int i = 0; i < def.input_count; ++i) {
+    const Value& v = c.args[i];
+    if (def.inputs[i] == 'b') return false;
+    launch.dtypes[1 + i] = dtype;
+    if (v.kind == Kind::tensor) {
+      const TensorImpl* t = v.tensor_;
+      if (t->dtype != dtype || !t->contiguous || !(t->storage->device == device) || (t != first && !(t->sizes == first->sizes))) return false;
+      launch.data[1 + i] = t->data();
+      continue;
+    }
+    if (v.kind == Kind::none && ++missing == 2) return false;
+    if (v.kind == Kind::scalar && (v.scalar_.kind == Scalar::Kind::complex || v.scalar_.kind == Scalar::Kind::boolean)) return false;
+    store_number(v.is_none() ? missing_bound(def.inputs[i]) : v.scalar_, compute, numbers[i]);
+    launch.data[1 + i] = numbers[i];
+    launch.dtypes[1 + i] = dtype_of_compute(compute);
+    launch.on_host |= 2u << i;
+  }
+  const Dtype out_dtype = def.promotion == Promotion::to_bool ? Dtype::b8 : dtype;
+  if (c.op.inplace) {
+    if (out_dtype != dtype || c.args[0].tensor_ != first) return false;
+    for (int i = 1; i < def.input_count; ++i)
+      if (c.args[i].kind == Kind::tensor && c.args[i].tensor_ != first && c.args[i].tensor_->storage->data == first->storage->data) return false;
+    c.outputs.clear();
+    c.give(c.tensor(0));
+  } else if (c.given_out) {
+    const Tensor& o = c.outputs[0];
+    if (o.dtype() != out_dtype || !o.is_contiguous() || !(o.sizes() == first->sizes) || !(o.device() == device)) return false;
+    for (int i = 0; i < def.input_count; ++i)
+      if (c.args[i].kind == Kind::tensor && c.args[i].tensor_->storage->data == o.storage()->data) return false;
+  } else {
+    c.give(empty(first->sizes, out_dtype, device));
+  }
+  ScalarAttribute attributes[kMaxArguments];
+  read_attributes(c, dtype, attributes);
+  launch.attributes = attributes;
+  launch.data[0] = c.outputs[0].bytes();
+  launch.dtypes[0] = out_dtype;
+  launch_dense(launch);
+  return true;
+}
+
 }  // namespace
 
 void execute_pointwise(Call& c) {
   const PointwiseDefinition& def = *c.op.pointwise;
   const char* who = c.op.name().c_str();
+  for (int i = 0; i < def.input_count; ++i) {
+    if (c.args[i].kind != Kind::tensor) continue;
+    if (has_backend(c.args[i].tensor_->storage->device) && execute_plain_on_device(c, def, c.args[i].tensor_)) return;
+    break;
+  }
   ScalarAttribute attributes[kMaxArguments];
   read_attributes(c, Dtype::f32, attributes);
   if (execute_plain(c, def, attributes)) return;
@@ -401,7 +459,29 @@ void execute_pointwise(Call& c) {
   if (target.get() != out.get()) copy_into(out, target);
 }
 
+// The common case on a device: everything floating-point, of one dtype and shape, contiguous. Undefined when it is not that.
+static Tensor backward_on_device(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved, const ScalarAttribute* attributes) {
+  const Dtype dtype = grad.dtype();
+  const Compute compute = compute_of(dtype);
+  if (!is_floating(dtype) || !grad.is_contiguous() || op.pointwise->promotion == Promotion::to_bool || !op.loops->backward[which][static_cast<int>(compute)]) return {};
+  DenseLaunch launch{op, which, compute, grad.numel(), 2 + static_cast<int>(saved.size()), 0, {}, {}, attributes, grad.device()};
+  launch.data[1] = grad.bytes();
+  launch.dtypes[0] = launch.dtypes[1] = dtype;
+  for (size_t i = 0; i < saved.size(); ++i) {
+    const Tensor& t = saved[i];
+    if ((t.dtype() != dtype && t.dtype() != Dtype::b8) || !t.is_contiguous() || !(t.device() == grad.device()) || !(t.sizes() == grad.sizes())) return {};
+    launch.data[2 + i] = t.bytes();
+    launch.dtypes[2 + i] = t.dtype();
+  }
+  Tensor out = empty(grad.sizes(), dtype, grad.device());
+  launch.data[0] = out.bytes();
+  launch_dense(launch);
+  return out;
+}
+
 static Tensor backward_loop(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved, const ScalarAttribute* attributes) {
+  if (has_backend(grad.device()))
+    if (Tensor out = backward_on_device(op, which, grad, saved, attributes); out.defined()) return out;
   const char* who = op.node_name.c_str();
   Dims sizes = grad.sizes();
   // 0-d operands follow the others, as in the forward pass.

@@ -8,8 +8,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual int resolve(int index) = 0;                                          // -1: the current device; raises when there is no such device
-  virtual char* allocate(int64_t bytes, int device) = 0;
-  virtual void free(char* data, int device) = 0;
+  virtual Memory allocate(int64_t bytes, int device) = 0;
+  virtual void free(Memory memory, int device) = 0;
   virtual void copy(const Tensor& to, const Tensor& from, bool non_blocking) = 0;  // any dtypes and strides of one shape; one of the two is here
   virtual void copy_bytes(char* to, const char* from, int64_t bytes, int device) = 0;  // within the device
   virtual void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width, int device) = 0;

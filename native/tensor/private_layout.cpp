@@ -30,15 +30,16 @@ void Storage::make_plain() {
   std::unique_lock guard(layout_lock());
   PrivateLayout* const l = layout.load(std::memory_order_relaxed);
   if (!l) return;  // another thread was first
-  char* const plain = allocate_memory(bytes, device);
-  transpose_matrices(plain, data, l->images, l->points, l->channels, l->width, device);
+  const Memory plain = allocate_memory(bytes, device);
+  transpose_matrices(plain.data, data, l->images, l->points, l->channels, l->width, device);
   if (l->pins) {
-    l->retired = data;  // freed with the last pin
+    l->retired = {data, block};  // freed with the last pin
   } else {
-    free_memory(data, bytes, device);
+    free_memory({data, block}, bytes, device);
     delete l;
   }
-  data = plain;
+  data = plain.data;
+  block = plain.block;
   layout.store(nullptr, std::memory_order_release);
 }
 
@@ -64,7 +65,7 @@ Tensor physical(const Tensor& t) {
   }
   const auto unpin = [owner, l] {
     std::lock_guard guard(layout_lock());
-    if (--l->pins || !l->retired) return;
+    if (--l->pins || !l->retired.data) return;
     free_memory(l->retired, owner->bytes, owner->device);
     delete l;
   };

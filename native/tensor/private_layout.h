@@ -22,7 +22,7 @@ namespace cresset {
 struct PrivateLayout {
   int64_t images, channels, points, width;  // width: bytes of an element
   int pins = 0;
-  char* retired = nullptr;  // the memory, once it is only pinned
+  Memory retired = {};      // the memory, once it is only pinned
 };
 
 // The tensor is all of a storage in private layout, with the sizes that the layout has.

@@ -21,26 +21,30 @@ Storage::~Storage() {
     (*release_)();
     delete release_;
   } else if (!parent_ && data) {
-    free_memory(data, bytes, device);
+    free_memory({data, block}, bytes, device);
   }
 }
 
-char* allocate_memory(int64_t bytes, Device device) {
-  if (device.is_cpu()) return static_cast<char*>(allocate_host(static_cast<size_t>(bytes)));
+Memory allocate_memory(int64_t bytes, Device device) {
+  if (device.is_cpu()) return {static_cast<char*>(allocate_host(static_cast<size_t>(bytes))), nullptr};
   check(device.type == DeviceType::cuda, "PyTorch is not linked with support for ", name_of(device.type), " devices (asked for memory on ", device, ")");
   return backend_of(device).allocate(bytes, device.index);
 }
 
-void free_memory(char* data, int64_t bytes, Device device) {
-  if (device.is_cpu()) free_host(data, static_cast<size_t>(bytes));
-  else backend_of(device).free(data, device.index);
+void free_memory(Memory memory, int64_t bytes, Device device) {
+  if (device.is_cpu()) free_host(memory.data, static_cast<size_t>(bytes));
+  else backend_of(device).free(memory, device.index);
 }
 
 RefPtr<Storage> Storage::allocate(int64_t bytes, Device device) {
   RefPtr<Storage> s(new Storage);
   s->device = resolve(device);
   s->bytes = bytes;
-  if (bytes > 0 && !device.is_meta()) s->data = allocate_memory(bytes, s->device);
+  if (bytes > 0 && !device.is_meta()) {
+    const Memory memory = allocate_memory(bytes, s->device);
+    s->data = memory.data;
+    s->block = memory.block;
+  }
   return s;
 }
 
@@ -73,9 +77,10 @@ void Storage::move_to(RefPtr<Storage> other) {
     delete release_;
     release_ = nullptr;
   } else if (!parent_ && data) {
-    free_memory(data, bytes, device);
+    free_memory({data, block}, bytes, device);
   }
   data = other->plain();
+  block = nullptr;
   parent_ = std::move(other);
   resizable = false;
 }
@@ -88,13 +93,14 @@ void Storage::resize(int64_t wanted) {
     return;
   }
   plain();
-  char* bigger = wanted ? allocate_memory(wanted, device) : nullptr;
+  const Memory bigger = wanted ? allocate_memory(wanted, device) : Memory{};
   if (data) {
-    if (device.is_cpu()) std::memcpy(bigger, data, static_cast<size_t>(std::min(bytes, wanted)));
-    else backend_of(device).copy_bytes(bigger, data, std::min(bytes, wanted), device.index);
-    free_memory(data, bytes, device);
+    if (device.is_cpu()) std::memcpy(bigger.data, data, static_cast<size_t>(std::min(bytes, wanted)));
+    else backend_of(device).copy_bytes(bigger.data, data, std::min(bytes, wanted), device.index);
+    free_memory({data, block}, bytes, device);
   }
-  data = bigger;
+  data = bigger.data;
+  block = bigger.block;
   bytes = wanted;
 }
 

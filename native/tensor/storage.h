@@ -19,6 +19,7 @@ struct PrivateLayout;  // see Note [Private layout] in tensor/private_layout.h
 class Storage : public RefCounted {
  public:
   char* data = nullptr;  // as the bytes lie; who reads them as a tensor asks for plain()
+  void* block = nullptr;  // the device allocator's record of the memory
   int64_t bytes = 0;
   uint32_t version = 0;
   Device device;
@@ -51,8 +52,12 @@ class Storage : public RefCounted {
 };
 
 // Memory of a device, and back.
-char* allocate_memory(int64_t bytes, Device device);
-void free_memory(char* data, int64_t bytes, Device device);
+struct Memory {
+  char* data = nullptr;
+  void* block = nullptr;
+};
+Memory allocate_memory(int64_t bytes, Device device);
+void free_memory(Memory memory, int64_t bytes, Device device);
 
 extern void (*release_code)(void* code);  // set by the bindings
 
