@@ -173,7 +173,8 @@ def _frames(site):
         return []
     file, _, rest = site.rpartition("(")
     line, _, name = rest.partition("): ")
-    return [{"filename": file, "line": int(line), "name": name}]
+    name, _, module = name.partition(", in module ")
+    return [{"filename": file, "line": int(line), "name": name, "module": module}]
 
 
 def mem_get_info(device=None):

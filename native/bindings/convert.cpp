@@ -1,5 +1,6 @@
 // Python numbers and exceptions to C++ and back.
 #include "bindings/python.h"
+#include "cuda/memory.h"
 
 #include <nanobind/nanobind.h>
 
@@ -11,6 +12,10 @@ void set_python_error() {
   } catch (const PythonError&) {
   } catch (nanobind::python_error& e) {
     e.restore();
+  } catch (const cuda::OutOfMemory& e) {
+    const Ref errors(PyImport_ImportModule("cresset.cuda.errors"));
+    const Ref type(errors ? PyObject_GetAttrString(errors.get(), "OutOfMemoryError") : nullptr);
+    if (type) PyErr_SetString(type.get(), e.what());
   } catch (const Error& e) {
     PyObject* type = PyExc_RuntimeError;
     switch (e.kind()) {

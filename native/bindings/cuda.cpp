@@ -133,6 +133,7 @@ std::string site_of_user() {
     Py_DECREF(frame);
     frame = around;
   }
+  if (const std::string module = running_module_path(); !module.empty()) site += ", in module " + module;
   return site;
 }
 

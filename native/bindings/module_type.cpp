@@ -98,8 +98,17 @@ void note_module(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyErr_Restore(type, value, traceback);
 }
 
+// The modules whose calls this thread is in, innermost first: who allocates memory can be asked.
+struct Running {
+  PyObject* module;
+  Running* outer;
+};
+thread_local Running* running = nullptr;
+
 PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyObject* members = members_of(self);
+  Running here{self, running};
+  running = &here;
   PyObject* result;
   if (!members || !hook_tables || is_hooked(members)) {
     Ref full(PyObject_GetAttr(self, call_impl_name));
@@ -107,8 +116,30 @@ PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   } else {
     result = call_forward(self, members, args, kwargs);
   }
+  running = here.outer;
   if (!result) note_module(self, args, kwargs);
   return result;
+}
+
+// The name of a module in the register of the one around it; empty: it is not there.
+std::string name_within(PyObject* outer, PyObject* inner) {
+  PyObject* members = members_of(outer);
+  PyObject* table = members ? PyDict_GetItemWithError(members, registers[2]) : nullptr;
+  if (!table || !PyDict_Check(table)) return "";
+  Py_ssize_t at = 0;
+  PyObject *name, *module;
+  while (PyDict_Next(table, &at, &name, &module)) {
+    if (module == inner) return PyUnicode_AsUTF8(name);
+    if (!PyDict_Check(members_of(module) ? members_of(module) : Py_None)) continue;
+    // A list of modules is not called itself: look one level further.
+    PyObject* below = PyDict_GetItemWithError(members_of(module), registers[2]);
+    if (!below || !PyDict_Check(below)) continue;
+    Py_ssize_t k = 0;
+    PyObject *second, *grandchild;
+    while (PyDict_Next(below, &k, &second, &grandchild))
+      if (grandchild == inner) return std::string(PyUnicode_AsUTF8(name)) + "." + PyUnicode_AsUTF8(second);
+  }
+  return "";
 }
 
 // Gives a subclass of Module the slots that change nothing but the time.
@@ -143,6 +174,21 @@ PyMethodDef functions[] = {{"quicken_module", quicken_module, METH_O, "Let the s
                            {}};
 
 }  // namespace
+
+std::string running_module_path() {
+  std::string path;
+  for (const Running* r = running; r; r = r->outer) {
+    const std::string name = r->outer ? name_within(r->outer->module, r->module) : "";
+    if (name.empty()) {
+      const std::string type = _PyType_Name(Py_TYPE(r->module));
+      path = path.empty() ? type : type + "." + path;
+      if (!r->outer) break;
+      continue;
+    }
+    path = path.empty() ? name : name + "." + path;
+  }
+  return path;
+}
 
 void add_module_type(PyObject* module) {
   const auto intern = [](const char* text) { return require(PyUnicode_InternFromString(text)); };

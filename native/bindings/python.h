@@ -158,6 +158,9 @@ void add_batching(PyObject* module);
 void add_function_type(PyObject* module);
 void add_cuda(PyObject* module);
 
+// The dotted path of the module whose call the thread is in; empty: in none (module_type.cpp).
+std::string running_module_path();
+
 PyObject* tensor_getitem(PyObject* self, PyObject* index);
 int tensor_setitem(PyObject* self, PyObject* index, PyObject* value);
 

@@ -65,12 +65,14 @@ void describe(int device, Properties& p) {
 }  // namespace
 
 int device_count() {
-  static const int count = [] {
-    int n = 0;
-    if (!driver_problem().empty() || driver().cuDeviceGetCount(&n) != kSuccess) return 0;
-    return std::min(n, kMaxDevices);
-  }();
-  return count;
+  static std::atomic<int> known = -1;
+  int n = known.load(std::memory_order_relaxed);
+  if (n >= 0) [[likely]] return n;
+  n = 0;
+  if (!driver_problem().empty() || driver().cuDeviceGetCount(&n) != kSuccess) n = 0;
+  n = std::min(n, kMaxDevices);
+  known = n;
+  return n;
 }
 
 void check_device(int device) {

@@ -39,9 +39,12 @@ const Started& started() {
 
 const std::string& driver_problem() { return started().problem; }
 
-const Driver& driver() {
+const Driver* started_driver = nullptr;
+
+const Driver& start_driver() {
   const Started& s = started();
   check(s.problem.empty(), "Found no NVIDIA driver on your system: ", s.problem);
+  started_driver = &s.table;
   return s.table;
 }
 

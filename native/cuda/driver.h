@@ -104,8 +104,10 @@ struct Driver {
 #undef CRESSET_MEMBER
 };
 
+extern const Driver* started_driver;  // null before the first use
+const Driver& start_driver();
 // The driver, started. Raises when there is none.
-const Driver& driver();
+inline const Driver& driver() { return started_driver ? *started_driver : start_driver(); }
 // Why there is no driver; empty when there is one. Starts it.
 const std::string& driver_problem();
 

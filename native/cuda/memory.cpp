@@ -396,7 +396,7 @@ class DeviceAllocator {
     for (size_t i = 0; i < std::min<size_t>(holders.size(), 8); ++i)
       message += join("\n  ", megabytes(holders[i].second.first), " in ", holders[i].second.second, holders[i].second.second == 1 ? " block" : " blocks", " from ", holders[i].first);
     message += "\nA smaller batch, activation checkpointing (utils.checkpoint), bfloat16 (autocast) or `del` of what is not needed would help.";
-    fail(ErrorKind::out_of_memory, message);
+    throw OutOfMemory(message);
   }
 
   // ---- figures

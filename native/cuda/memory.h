@@ -10,12 +10,19 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "cuda/driver.h"
 #include "tensor/storage.h"
 
 namespace cresset::cuda {
 
-Memory allocate(int device, int64_t bytes);           // for the thread's current stream; raises an out-of-memory Error
+// There is not enough memory on the device: torch.OutOfMemoryError.
+class OutOfMemory : public Error {
+ public:
+  explicit OutOfMemory(std::string message) : Error(ErrorKind::out_of_memory, std::move(message)) {}
+};
+
+Memory allocate(int device, int64_t bytes);           // for the thread's current stream; raises OutOfMemory
 void free(int device, void* block);
 void* find_block(int device, const char* data);       // null: not ours
 void record_stream(int device, void* block, StreamHandle stream);  // the stream works on the block too: it is not given again before that is done
