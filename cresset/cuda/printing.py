@@ -6,7 +6,8 @@ the kernel is compiled with --fmad=false: what is not fused there must not be he
 
 import re
 
-from ..ops.pointwise import definitions, stepping  # noqa: F401  (defines the updates)
+from ..ops import formulas
+from ..ops.pointwise import stepping  # noqa: F401  (defines the updates)
 from ..ops.pointwise.expression import is_complex, leaves
 from ..ops.pointwise.loops import Loop, nodes, variables
 from ..ops.pointwise.printing import TYPE_NAMES, print_body
@@ -24,7 +25,7 @@ COMPLEX = {
 
 
 def formula_source(operator, which, compute):
-    """The function `formula` of an operator (itself, or its name) or of one of its gradients.
+    """The function `formula` of an operator (itself, or its name; also one of the program's own) or of a gradient.
 
     Args:
         which: -1 for the formula, else the index of the input whose gradient it is.
@@ -34,7 +35,9 @@ def formula_source(operator, which, compute):
         RESULT formula(T0 x, T1 y, ..., const Attribute* scalars)
     """
     if isinstance(operator, str):
-        operator = definitions[operator]
+        name, operator = operator, formulas.definition(operator)
+        if operator is None:
+            raise ValueError(f"formula_source: {name} has no formula")
     place = operator.name if which < 0 else f"the gradient of {operator.name} by input {which}"
     types = operator.types if which < 0 else operator.backward_types
     if compute not in types or (which >= 0 and not operator.has_gradient()[which]):

@@ -14,6 +14,7 @@ from printed import DTYPES
 import cresset
 from cresset import _native
 from cresset.cuda.printing import formula_source, update_source
+from cresset.ops.pointwise import pointwise
 from cresset.ops.pointwise.update import updates
 
 OPERATORS = _native.operators()
@@ -95,8 +96,20 @@ def test_a_formula_that_is_not_defined_is_an_error():
         formula_source("gcd", -1, "f32")
     with pytest.raises(ValueError, match="the gradient of eq by input 0 is not defined on f32"):
         formula_source("eq", 0, "f32")
+    with pytest.raises(ValueError, match="matmul has no formula"):
+        formula_source("matmul", -1, "f32")
     with pytest.raises(ValueError, match="sgd has the variants"):
         update_source("sgd", 1, "f32")
+
+
+def test_operators_of_the_program_are_printed_too():
+    @pointwise(types="float")
+    def shifted_square(x, shift=1.0):
+        return (x + shift) * (x + shift)
+
+    text = formula_source(shifted_square.key, -1, "f32")
+    assert "float formula(float x, const Attribute* scalars)" in text
+    assert "attribute<float>(scalars[0])" in text
 
 
 def test_only_formulas_that_need_it_include_the_long_headers():

@@ -2,7 +2,7 @@
 
 A primitive called with an Expression gives a node; called with numbers it gives the number that IEEE arithmetic gives
 (log(0) is -inf, not an exception). On the CPU it is the function of that name in native/base/vector_math.h,
-complex_math.h or special_math.h.
+complex_math.h or special_math.h; on CUDA in cresset/cuda/kernels/math.cuh, complex.cuh or special.cuh.
 """
 
 import cmath
