@@ -201,16 +201,16 @@ Plan make_plan(const Key& key, const MatrixProduct& p) {
 // Memory for the time of a launch: the next one of the stream may have it afterwards.
 class Workspace {
  public:
-  Workspace(int device, size_t bytes) : device_(device), data_(bytes ? allocate(device, static_cast<int64_t>(bytes)) : nullptr) {}
+  Workspace(int device, size_t bytes) : device_(device), memory_(bytes ? allocate(device, static_cast<int64_t>(bytes)) : Memory{}) {}
   ~Workspace() {
-    if (data_) cuda::free(device_, data_);
+    if (memory_.data) cuda::free(device_, memory_.block);
   }
   Workspace(const Workspace&) = delete;
-  char* data() const { return data_; }
+  char* data() const { return memory_.data; }
 
  private:
   int device_;
-  char* data_;
+  Memory memory_;
 };
 
 // alpha or beta as the library reads it.
