@@ -3,34 +3,40 @@
 import contextlib
 import copyreg
 
+from . import _native
 from ._native import Generator, default_generator
 
 __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
 
 
-def rebuild_generator(state):
+def rebuild_generator(state, device="cpu"):
     """The inverse of pickling a Generator."""
-    generator = Generator()
+    generator = Generator(device)
     generator.set_state(state)
     return generator
 
 
-copyreg.pickle(Generator, lambda generator: (rebuild_generator, (generator.get_state(),)))
+copyreg.pickle(Generator, lambda generator: (rebuild_generator, (generator.get_state(), str(generator.device))))
 
 
 def manual_seed(seed):
-    """Start the default stream from `seed`, between -2**63 and 2**64 - 1; the same seed gives the same numbers.
+    """Start the default streams of all devices from `seed`, between -2**63 and 2**64 - 1; the same seed gives the same numbers.
 
     >>> _ = cresset.manual_seed(0)
     >>> cresset.initial_seed()
     0
     """
-    return default_generator.manual_seed(int(seed))
+    seed = int(seed)
+    default_generator.manual_seed(seed)
+    _native.cuda.manual_seed_all(seed)
+    return default_generator
 
 
 def seed():
-    """Start the default stream from the operating system's randomness, and return the seed."""
-    return default_generator.seed()
+    """Start the default streams of all devices from the operating system's randomness, and return the seed."""
+    drawn = default_generator.seed()
+    _native.cuda.manual_seed_all(drawn)
+    return drawn
 
 
 def initial_seed():
@@ -54,7 +60,11 @@ def set_rng_state(new_state):
 
 @contextlib.contextmanager
 def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type="cuda"):
-    """Inside, draw as you like: afterwards the default stream continues as if nothing had been drawn.
+    """Inside, draw as you like: afterwards the default streams continue as if nothing had been drawn.
+
+    Args:
+        devices: the CUDA devices whose streams are kept too; all if it is None.
+        enabled: False changes nothing.
 
     >>> _ = cresset.manual_seed(0)
     >>> with cresset.random.fork_rng():
@@ -65,8 +75,19 @@ def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="device
     if not enabled:
         yield
         return
-    state = get_rng_state()
+    generators = [default_generator]
+    if device_type == "cuda":
+        numbers = range(_native.cuda.device_count()) if devices is None else map(_number, devices)
+        generators += [_native.cuda.default_generator(number) for number in numbers]
+    states = [generator.get_state() for generator in generators]
     try:
         yield
     finally:
-        set_rng_state(state)
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
+
+
+def _number(device):
+    """The number of a CUDA device given as a number, a name or a device."""
+    number = device if isinstance(device, int) else _native.device(device).index
+    return _native.cuda.current_device() if number is None else number

@@ -84,7 +84,6 @@ from .streams import (  # noqa: F401
     stream,
 )
 
-default_generators = ()
 has_half, has_magma = True, False
 
 
@@ -157,6 +156,8 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(".amp", __name__)
+    if name == "default_generators":
+        return tuple(_native.cuda.default_generator(number) for number in range(_native.cuda.device_count()))
     raise AttributeError(f"module 'cresset.cuda' has no attribute {name!r}")
 
 

@@ -40,6 +40,7 @@ class CUDAGraph:
         self = super().__new__(cls)
         self._graph = self._ready = self._pool = self._own_pool = 0
         self._index, self._stream, self._keep = None, None, keep_graph
+        self._random, self._random_words = 0, 0  # where a replay finds its start in the random numbers, and how many it uses
         return self
 
     def capture_begin(self, pool=None, capture_error_mode="global"):
@@ -57,6 +58,8 @@ class CUDAGraph:
         else:
             self._pool = pool[1]
         self._stream = stream
+        self._random = _native_cuda.allocate(self._index, 16, stream)
+        _native_cuda.begin_random_capture(self._index, self._random)
         _native_cuda.capture_begin(self._index, stream, self._pool, _MODES[capture_error_mode])
 
     def capture_end(self):
@@ -64,6 +67,7 @@ class CUDAGraph:
         if self._stream is None:
             raise RuntimeError("capture_end: capture_begin was not called")
         stream, self._stream = self._stream, None
+        self._random_words = _native_cuda.end_random_capture(self._index)
         self._graph = _native_cuda.capture_end(self._index, stream, self._pool)
         self._ready = _native_cuda.graph_instantiate(self._index, self._graph)
 
@@ -74,13 +78,16 @@ class CUDAGraph:
         """Do the recorded work again, in the current stream."""
         if not self._ready:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        _native_cuda.start_random_replay(self._index, self._random, self._random_words)
         _native_cuda.graph_launch(self._index, self._ready, _native_cuda.current_stream(self._index))
 
     def reset(self):
         """Forget the recorded work and its memory."""
         if self._index is not None and (self._ready or self._graph):
             _native_cuda.graph_destroy(self._index, self._graph, self._ready, self._own_pool)
-        self._graph = self._ready = self._own_pool = 0
+        if self._random:
+            _native_cuda.free(self._index, self._random)
+        self._graph = self._ready = self._own_pool = self._random = 0
 
     def pool(self):
         """The memory pool, for other graphs to share."""

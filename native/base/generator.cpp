@@ -1,4 +1,4 @@
-// The Mersenne Twister's recurrence, seeding, and the byte layout of its state.
+// Seeding and states of the generators, and the Mersenne Twister's recurrence.
 #include "base/generator.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace cresset {
 namespace {
 
-constexpr int words = Generator::word_count;
+constexpr int words = Twister::word_count;
 constexpr int shift = 397;
 
 // The layout that torch.get_rng_state() returns. The normal_x and normal_rho fields are zero and unread.
@@ -20,7 +20,7 @@ struct SavedState {
   int32_t left;
   int32_t seeded;
   uint64_t next;
-  uint64_t words[Generator::word_count];
+  uint64_t words[Twister::word_count];
   double normal_x;
   double normal_y;
   double normal_rho;
@@ -30,7 +30,7 @@ struct SavedState {
   uint8_t has_float_normal;
   uint8_t padding_2[3];
 };
-static_assert(sizeof(SavedState) == Generator::state_bytes);
+static_assert(sizeof(SavedState) == Twister::state_bytes);
 
 [[gnu::always_inline]] inline uint32_t twist(uint32_t current, uint32_t following) {
   const uint32_t mixed = (current & 0x80000000u) | (following & 0x7fffffffu);
@@ -49,7 +49,14 @@ struct TwistAll {
 
 }  // namespace
 
-void Generator::set_seed(uint64_t seed) {
+uint64_t Generator::seed_from_system() {
+  std::random_device device;
+  const uint64_t upper = device();
+  set_seed(upper << 32 | device());
+  return seed_;
+}
+
+void Twister::set_seed(uint64_t seed) {
   seed_ = seed;
   next_double_normal.reset();
   next_float_normal.reset();
@@ -59,20 +66,13 @@ void Generator::set_seed(uint64_t seed) {
   next_ = 0;
 }
 
-uint64_t Generator::seed_from_system() {
-  std::random_device device;
-  const uint64_t upper = device();
-  set_seed(upper << 32 | device());
-  return seed_;
-}
-
-void Generator::advance() {
+void Twister::advance() {
   run_vectorised<TwistAll>(words_.data());
   left_ = words + 1;
   next_ = 0;
 }
 
-void Generator::draw_untempered(uint32_t* out, int64_t count) {
+void Twister::draw_untempered(uint32_t* out, int64_t count) {
   while (count > 0) {
     if (next_is_stale()) advance();
     const int taken = static_cast<int>(std::min<int64_t>(count, left_ - 1));
@@ -84,7 +84,7 @@ void Generator::draw_untempered(uint32_t* out, int64_t count) {
   }
 }
 
-void Generator::save_state(uint8_t* bytes) const {
+void Twister::save_state(uint8_t* bytes) const {
   SavedState state{};
   state.initial_seed = seed_;
   state.left = left_;
@@ -98,7 +98,7 @@ void Generator::save_state(uint8_t* bytes) const {
   std::memcpy(bytes, &state, sizeof state);
 }
 
-void Generator::load_state(const uint8_t* bytes, std::size_t size) {
+void Twister::load_state(const uint8_t* bytes, std::size_t size) {
   check(size == state_bytes, "set_state: expected a state of size ", state_bytes,
         " but found the input RNG state size to be ", size);
   SavedState state;
@@ -117,21 +117,93 @@ void Generator::load_state(const uint8_t* bytes, std::size_t size) {
   next_float_normal = state.has_float_normal ? std::optional(state.float_normal) : std::nullopt;
 }
 
-void Generator::copy_state(const Generator& other) {
-  words_ = other.words_;
-  left_ = other.left_;
-  next_ = other.next_;
-  seed_ = other.seed_;
-  next_double_normal = other.next_double_normal;
-  next_float_normal = other.next_float_normal;
+std::unique_ptr<Generator> Twister::clone() const {
+  auto copy = std::make_unique<Twister>();
+  copy->words_ = words_;
+  copy->left_ = left_;
+  copy->next_ = next_;
+  copy->seed_ = seed_;
+  copy->next_double_normal = next_double_normal;
+  copy->next_float_normal = next_float_normal;
+  return copy;
 }
 
-Generator& default_generator() {
-  static Generator* the = [] {
-    auto* generator = new Generator;
+// ---- Philox
+
+void Philox::set_seed(uint64_t seed) {
+  seed_ = seed;
+  offset_ = 0;
+}
+
+Philox::Start Philox::take(uint64_t words) {
+  std::lock_guard lock(mutex());
+  uint64_t& count = place_ ? captured_ : offset_;
+  const Start start{seed_, count, place_};
+  count += (words + 3) & ~uint64_t{3};
+  return start;
+}
+
+void Philox::set_offset(uint64_t offset) {
+  check(offset % 4 == 0, "set_offset: offset must be a multiple of 4, got ", offset);
+  offset_ = offset;
+}
+
+void Philox::begin_capture(const void* place) {
+  std::lock_guard lock(mutex());
+  place_ = place;
+  captured_ = 0;
+}
+
+uint64_t Philox::end_capture() {
+  std::lock_guard lock(mutex());
+  place_ = nullptr;
+  return captured_;
+}
+
+void Philox::save_state(uint8_t* bytes) const {
+  std::memcpy(bytes, &seed_, sizeof seed_);
+  std::memcpy(bytes + sizeof seed_, &offset_, sizeof offset_);
+}
+
+// States of eight bytes, without the offset, are of old versions.
+void Philox::load_state(const uint8_t* bytes, std::size_t size) {
+  check(size == state_bytes || size == sizeof seed_, "set_state: expected a state of size ", state_bytes,
+        " but found the input RNG state size to be ", size);
+  uint64_t offset = 0;
+  if (size == state_bytes) std::memcpy(&offset, bytes + sizeof seed_, sizeof offset);
+  set_offset(offset);
+  std::memcpy(&seed_, bytes, sizeof seed_);
+}
+
+std::unique_ptr<Generator> Philox::clone() const {
+  auto copy = std::make_unique<Philox>(device, seed_);
+  copy->offset_ = offset_;
+  return copy;
+}
+
+// ---- the default ones
+
+Twister& default_generator() {
+  static Twister* the = [] {
+    auto* generator = new Twister;
     generator->seed_from_system();
     return generator;
   }();
+  return *the;
+}
+
+Generator& default_generator(Device device) {
+  if (device.is_cpu()) return default_generator();
+  check(device.type == DeviceType::cuda && device.index >= 0, "there is no generator of random numbers for '", device, "'");
+  constexpr int most = 128;
+  static auto* all = new std::array<std::unique_ptr<Philox>, most>;
+  static std::mutex lock;
+  std::lock_guard guard(lock);
+  auto& the = (*all)[static_cast<size_t>(device.index)];
+  if (!the) {
+    the = std::make_unique<Philox>(device);
+    the->seed_from_system();
+  }
   return *the;
 }
 

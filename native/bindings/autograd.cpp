@@ -301,7 +301,7 @@ PyObject* wrap_value(const Call& c, int i) {
     case Kind::dtype: return wrap(v.dtype_);
     case Kind::device: return wrap(v.device_);
     case Kind::layout: return wrap(v.layout_);
-    case Kind::generator: return Py_NewRef(static_cast<PyObject*>(v.generator_->wrapper));
+    case Kind::generator: return wrap(*v.generator_);
     case Kind::memory_format: return wrap(v.memory_format_);
     case Kind::text: return PyUnicode_FromStringAndSize(v.text_, v.count);
     case Kind::object: return Py_NewRef(static_cast<PyObject*>(v.object_));

@@ -11,6 +11,7 @@
 #include "cuda/library.h"
 #include "cuda/memory.h"
 #include "cuda/pointwise.h"
+#include "cuda/random.h"
 #include "dispatch/on_host.h"
 
 namespace cresset {
@@ -135,6 +136,11 @@ std::string site_of_user() {
   }
   if (const std::string module = running_module_path(); !module.empty()) site += ", in module " + module;
   return site;
+}
+
+Generator& generator_of(int device) {
+  check_index(device >= 0 && device < kMaxDevices, "there is no generator for cuda:", device);
+  return default_generator(Device{DeviceType::cuda, static_cast<int8_t>(device)});
 }
 
 // cresset.cuda.printing.formula_source, called for a kernel that is not known yet.
@@ -303,6 +309,16 @@ void add_cuda(PyObject* module) {
           enter(device);
           CRESSET_DRIVER(cuGraphDebugDotPrint(handle(graph), path.c_str(), 1));
         });
+
+  // ---- random numbers
+  m.def("default_generator", [](int device) { return nb::steal(wrap(generator_of(device))); });
+  m.def("manual_seed_all", [](nb::int_ seed) {
+          // Of devices that are not there too: the driver is not asked.
+          for (int device = 0; device < kMaxDevices; ++device) nb::steal(wrap(generator_of(device))).attr("manual_seed")(seed);
+        });
+  m.def("begin_random_capture", begin_random_capture);
+  m.def("end_random_capture", end_random_capture);
+  m.def("start_random_replay", start_random_replay);
 
   // ---- memory
   m.def("memory_statistics", statistics);

@@ -22,6 +22,7 @@ NB_MODULE(_native, m) {
     register_operators();
     cuda::install();
     add_types(m.ptr());
+    add_generators(m.ptr());
     add_tensor_type(m.ptr());
     add_operator_type(m.ptr());
     add_node_type(m.ptr());

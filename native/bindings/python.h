@@ -110,8 +110,9 @@ struct PyMemoryFormat {
 struct PyGenerator {
   PyObject_HEAD
   Generator* value;
-  Device device;
+  bool owned;  // the default ones live as long as the process
 };
+PyObject* wrap(Generator& g);  // the one object of a generator
 extern PyTypeObject *dtype_type, *device_type, *layout_type, *memory_format_type, *size_type, *generator_type, *info_type;
 PyObject* wrap(Dtype d);
 PyObject* wrap(Device d);
@@ -143,6 +144,7 @@ void clear_node(Node& node);
 
 // ---- each file adds its part to the module
 void add_types(PyObject* module);
+void add_generators(PyObject* module);
 void add_tensor_type(PyObject* module);
 void add_operator_type(PyObject* module);
 void add_node_type(PyObject* module);

@@ -5,7 +5,7 @@
 
 namespace cresset {
 
-PyTypeObject *dtype_type, *device_type, *layout_type, *memory_format_type, *size_type, *generator_type, *info_type;
+PyTypeObject *dtype_type, *device_type, *layout_type, *memory_format_type, *size_type, *info_type;
 
 namespace {
 
@@ -235,84 +235,6 @@ PyGetSetDef info_getset[] = {{"shape", info_shape, nullptr, nullptr, nullptr}, {
                              {"device", info_device, nullptr, nullptr, nullptr}, {"ndim", info_ndim, nullptr, nullptr, nullptr}, {}};
 PyMethodDef info_methods[] = {{"numel", info_numel, METH_NOARGS, nullptr}, {"stride", info_stride, METH_NOARGS, nullptr}, {"storage_offset", info_offset, METH_NOARGS, nullptr}, {}};
 
-// ---------------------------------------------------------------- Generator
-Generator& generator_of(PyObject* o) { return *reinterpret_cast<PyGenerator*>(o)->value; }
-PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  return guarded([&]() -> PyObject* {
-    PyObject* device = nullptr;
-    static const char* words[] = {"device", nullptr};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(words), &device)) raise_python();
-    auto* g = new_object<PyGenerator>(type);
-    g->value = new Generator;
-    g->value->wrapper = g;
-    g->device = device && device != Py_None ? parse_device(device) : Device{};
-    return reinterpret_cast<PyObject*>(g);
-  });
-}
-void generator_dealloc(PyObject* self) {
-  if (&generator_of(self) != &default_generator()) delete &generator_of(self);
-  free_object(self);
-}
-uint64_t parse_seed(PyObject* o) {
-  int overflow;
-  Ref index(require(PyNumber_Index(o)));
-  const long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
-  if (!overflow) return static_cast<uint64_t>(v);
-  const unsigned long long u = PyLong_AsUnsignedLongLong(index.get());
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    fail(ErrorKind::value, "manual_seed: Overflow when unpacking long long; the seed must be between -2**63 and 2**64 - 1");
-  }
-  return u;
-}
-PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
-  return guarded([&]() -> PyObject* {
-    generator_of(self).set_seed(parse_seed(seed));
-    Py_INCREF(self);
-    return self;
-  });
-}
-PyObject* generator_seed(PyObject* self, PyObject*) { return guarded([&] { return PyLong_FromUnsignedLongLong(generator_of(self).seed_from_system()); }); }
-PyObject* generator_initial_seed(PyObject* self, PyObject*) { return PyLong_FromUnsignedLongLong(generator_of(self).initial_seed()); }
-PyObject* generator_get_state(PyObject* self, PyObject*) {
-  return guarded([&] {
-    const Dims sizes{static_cast<int64_t>(Generator::state_bytes)};
-    Tensor t = empty(sizes, Dtype::u8);
-    generator_of(self).save_state(t.data<uint8_t>());
-    return wrap(t);
-  });
-}
-PyObject* generator_set_state(PyObject* self, PyObject* state) {
-  return guarded([&]() -> PyObject* {
-    check_type(is_tensor(state) && impl_of(state)->dtype == Dtype::u8, "expected a torch.ByteTensor as the generator's state");
-    const Tensor t = contiguous(unwrap(state));
-    check(t.numel() == static_cast<int64_t>(Generator::state_bytes), "RNG state is wrong size: expected ", Generator::state_bytes, " bytes, got ", t.numel());
-    generator_of(self).load_state(t.data<uint8_t>(), static_cast<size_t>(t.numel()));
-    Py_INCREF(self);
-    return self;
-  });
-}
-PyObject* generator_clone(PyObject* self, PyObject*) {
-  return guarded([&]() -> PyObject* {
-    auto* g = new_object<PyGenerator>(generator_type);
-    g->value = new Generator;
-    g->value->wrapper = g;
-    g->device = reinterpret_cast<PyGenerator*>(self)->device;
-    g->value->copy_state(generator_of(self));
-    return reinterpret_cast<PyObject*>(g);
-  });
-}
-PyObject* generator_device(PyObject* self, void*) { return wrap(reinterpret_cast<PyGenerator*>(self)->device); }
-PyMethodDef generator_methods[] = {{"manual_seed", generator_manual_seed, METH_O, "Start the stream of this seed."},
-                                   {"seed", generator_seed, METH_NOARGS, "Start a stream from the system's randomness; returns the seed."},
-                                   {"initial_seed", generator_initial_seed, METH_NOARGS, "The seed the stream started from."},
-                                   {"get_state", generator_get_state, METH_NOARGS, "The state as a uint8 tensor."},
-                                   {"set_state", generator_set_state, METH_O, "Continue from a state given by get_state."},
-                                   {"graphsafe_get_state", generator_clone, METH_NOARGS, nullptr},
-                                   {"clone_state", generator_clone, METH_NOARGS, nullptr},
-                                   {}};
-PyGetSetDef generator_getset[] = {{"device", generator_device, nullptr, "where the generator's numbers are made", nullptr}, {}};
-
 }  // namespace
 
 PyObject* wrap(Dtype d) {
@@ -420,21 +342,11 @@ void add_types(PyObject* module) {
   PyType_Slot info_slots[] = {{Py_tp_getset, info_getset}, {Py_tp_methods, info_methods}, {Py_tp_dealloc, reinterpret_cast<void*>(info_dealloc)}, {0, nullptr}};
   PyType_Spec info_spec{"cresset.TensorInfo", sizeof(PyInfo), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, info_slots};
   info_type = make_type(info_spec);
-  PyType_Slot generator_slots[] = {{Py_tp_new, reinterpret_cast<void*>(generator_new)}, {Py_tp_dealloc, reinterpret_cast<void*>(generator_dealloc)}, {Py_tp_methods, generator_methods},
-                                   {Py_tp_getset, generator_getset}, {Py_tp_doc, const_cast<char*>("A stream of random numbers. Generator(device='cpu')")}, {0, nullptr}};
-  PyType_Spec generator_spec{"torch.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, generator_slots};
-  generator_type = make_type(generator_spec);
-  auto* g = new_object<PyGenerator>(generator_type);
-  g->value = &default_generator();
-  g->value->wrapper = g;
-  g->device = Device{};
-  PyModule_AddObject(module, "default_generator", reinterpret_cast<PyObject*>(g));
   PyModule_AddObjectRef(module, "dtype", reinterpret_cast<PyObject*>(dtype_type));
   PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject*>(device_type));
   PyModule_AddObjectRef(module, "layout", reinterpret_cast<PyObject*>(layout_type));
   PyModule_AddObjectRef(module, "memory_format", reinterpret_cast<PyObject*>(memory_format_type));
   PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(size_type));
-  PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(generator_type));
 }
 
 }  // namespace cresset

@@ -6,6 +6,7 @@ void register_cuda_operators() {
   Registry& r = Registry::instance();
   register_cuda_matmul(r);
   register_cuda_reduction(r);
+  register_cuda_random(r);
 }
 
 }  // namespace cresset::cuda

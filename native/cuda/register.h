@@ -9,5 +9,6 @@ void register_cuda_operators();
 
 void register_cuda_matmul(Registry& r);
 void register_cuda_reduction(Registry& r);
+void register_cuda_random(Registry& r);
 
 }  // namespace cresset::cuda

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <optional>
+
+#include "base/generator.h"
 
 namespace cresset {
 
@@ -74,6 +77,14 @@ class Luggage {
   std::vector<Traveller> travellers_;
 };
 
+// A random operator draws from a generator that starts from the next words of the device's.
+uint64_t seed_on_host(const Call& c, int at, Device device) {
+  Generator& g = c.has(at) ? *c.args[at].generator_ : default_generator(device);
+  check(g.device.type == device.type, c.op.name(), ": Expected a '", name_of(device.type), "' device type for generator but found '", name_of(g.device.type), "'");
+  const Philox::Start start = static_cast<Philox&>(g).take(4);
+  return start.seed ^ (start.offset + 1) * 0x9e3779b97f4a7c15u;
+}
+
 }  // namespace
 
 void execute_on_host(Call& c, Device device) {
@@ -95,6 +106,12 @@ void execute_on_host(Call& c, Device device) {
     } else if (c.args[i].kind == Kind::device) {
       there.args[i].device_ = Device{};
     }
+  }
+  std::optional<Twister> generator;
+  if (const int at = op.signature.index_of("generator"); at >= 0) {
+    generator.emplace(seed_on_host(c, at, device));
+    there.args[at].kind = Kind::generator;
+    there.args[at].generator_ = &*generator;
   }
   there.given_out = c.given_out;
   for (const Tensor& t : c.outputs) there.outputs.push_back(luggage.to_host(t));

@@ -12,7 +12,13 @@
 namespace cresset {
 namespace {
 
-Generator& generator(const Call& c, int at) { return c.has(at) ? *c.args[at].generator_ : default_generator(); }
+Twister& generator(const Call& c, int at) {
+  if (!c.has(at)) return default_generator();
+  Generator& given = *c.args[at].generator_;
+  check(given.device.is_cpu(), c.op.name(), ": Expected a 'cpu' device type for generator but found '",
+        name_of(given.device.type), "'");
+  return static_cast<Twister&>(given);
+}
 
 // Calls f(memory) for t.numel() elements that lie in the order of t's memory; see Note [Random numbers and strides].
 template <class T, class F>
@@ -35,13 +41,13 @@ Tensor parts(const Tensor& t) {
 
 // ---------------------------------------------------------------- fills of a tensor of any strides
 
-void draw_uniform(const Tensor& t, double from, double to, Generator& g) {
+void draw_uniform(const Tensor& t, double from, double to, Twister& g) {
   if (is_complex(t.dtype())) return draw_uniform(parts(t), from, to, g);
   visit_floating(t.dtype(), "uniform",
                  [&]<class T>() { in_memory_order<T>(t, [&](T* p) { fill_uniform(p, t.numel(), from, to, g); }); });
 }
 
-void draw_normal(const Tensor& t, double mean, double std, Generator& g, bool one_by_one = false) {
+void draw_normal(const Tensor& t, double mean, double std, Twister& g, bool one_by_one = false) {
   // The variance of a complex number is shared by its parts.
   if (is_complex(t.dtype())) return draw_normal(parts(t), mean, std / std::sqrt(2.0), g, one_by_one);
   one_by_one |= !t.is_contiguous();
@@ -52,7 +58,7 @@ void draw_normal(const Tensor& t, double mean, double std, Generator& g, bool on
   });
 }
 
-void draw_bernoulli(const Tensor& t, double p, Generator& g) {
+void draw_bernoulli(const Tensor& t, double p, Twister& g) {
   visit_real(t.dtype(), "bernoulli_scalar_cpu_",
              [&]<class T>() { in_memory_order<T>(t, [&](T* to) { fill_bernoulli(to, t.numel(), p, g); }); });
 }
@@ -60,7 +66,7 @@ void draw_bernoulli(const Tensor& t, double p, Generator& g) {
 // ---- integers
 
 template <class T>
-void draw_integers(const Tensor& t, int64_t from, int64_t to, Generator& g) {
+void draw_integers(const Tensor& t, int64_t from, int64_t to, Twister& g) {
   if constexpr (!std::is_integral_v<T>) {
     from = inward_from<T>(from);
     to = inward_to<T>(to);
@@ -68,7 +74,7 @@ void draw_integers(const Tensor& t, int64_t from, int64_t to, Generator& g) {
   in_memory_order<T>(
       t, [&](T* p) { fill_integers(p, t.numel(), static_cast<uint64_t>(to) - static_cast<uint64_t>(from), from, g); });
 }
-void draw_integers(const Tensor& t, int64_t from, int64_t to, Generator& g) {
+void draw_integers(const Tensor& t, int64_t from, int64_t to, Twister& g) {
   visit_real(t.dtype(), "random_", [&]<class T>() { draw_integers<T>(t, from, to, g); });
 }
 
@@ -287,7 +293,7 @@ void check_probability(const Call& c, double p) {
 }
 
 // Coins of probabilities `p`, which lie like `out` in memory.
-void toss(const Tensor& out, const Tensor& p, Generator& g) {
+void toss(const Tensor& out, const Tensor& p, Twister& g) {
   const auto coins_into = [&]<class T>(T* to) {
     visit_floating(p.dtype(), "bernoulli_tensor_cpu_p_", [&]<class P>() {
       if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, P>) fill_bernoulli(to, p.data<P>(), p.numel(), g);
@@ -412,7 +418,7 @@ void run_dirichlet(Call& c) {
   std::vector<double> samples(static_cast<size_t>(n));
   visit_single_or_double(out.dtype(), "dirichlet", [&]<class T>() {
     const T* shape = concentration.data<T>();
-    Generator& g = generator(c, 1);
+    Twister& g = generator(c, 1);
     {
       std::lock_guard lock(g.mutex());
       for (int64_t i = 0; i < n; ++i)
@@ -609,7 +615,7 @@ void check_random_range(Call& c) {
 void run_random_range(Call& c) {
   const Tensor t = c.tensor(0);
   const int64_t from = c.integer(1);
-  Generator& g = generator(c, 3);
+  Twister& g = generator(c, 3);
   if (c.has(2)) return draw_integers(t, from, c.integer(2), g);
   visit_real(t.dtype(), "random_", [&]<class T>() {
     if (from == std::numeric_limits<int64_t>::min())
@@ -672,7 +678,7 @@ void promise_dropout(Call& c) {
 }
 // `scale` of a type: how what is kept grows.
 template <class Scale>
-void drop(Call& c, double keep, Generator& g, Scale scale) {
+void drop(Call& c, double keep, Twister& g, Scale scale) {
   const Tensor &x = c.tensor(0), &out = c.out(0), &mask = c.out(1);
   if (out.numel() == 0) return;
   fill_bernoulli(mask.data<bool>(), mask.numel(), keep, g);

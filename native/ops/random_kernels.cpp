@@ -17,7 +17,7 @@ namespace {
 
 // 24 bits of a word, as a float in [0, 1).
 [[gnu::always_inline]] inline float unit_float(uint32_t word) {
-  return static_cast<float>(static_cast<int32_t>(Generator::temper(word) & 0xffffffu)) * 0x1p-24f;
+  return static_cast<float>(static_cast<int32_t>(Twister::temper(word) & 0xffffffu)) * 0x1p-24f;
 }
 
 // An integer below 2^32 as a double, written so that it vectorises without 64-bit conversions.
@@ -41,7 +41,7 @@ constexpr uint64_t unit_bits = (uint64_t(1) << 53) - 1;
 }
 
 [[gnu::always_inline]] inline void temper_all(uint32_t* words, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) words[i] = Generator::temper(words[i]);
+  for (int64_t i = 0; i < count; ++i) words[i] = Twister::temper(words[i]);
 }
 
 struct UnitFloats {
@@ -86,7 +86,7 @@ struct ScaleDoubles {
 struct Draws32 {
   template <class Fma>
   CRESSET_INLINE void run(const uint32_t* __restrict words, uint32_t* __restrict out, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) out[i] = Generator::temper(words[i]);
+    for (int64_t i = 0; i < count; ++i) out[i] = Twister::temper(words[i]);
   }
 };
 
@@ -227,7 +227,7 @@ struct SmallIntegers {
                           int64_t base) {
     const double divisor = range, inverse = 1.0 / divisor;
     for (int64_t i = 0; i < count; ++i) {
-      const double value = exact_double(Generator::temper(words[i]));
+      const double value = exact_double(Twister::temper(words[i]));
       const double quotient = (value * inverse + 0x1p52) - 0x1p52;
       const double remainder = value - quotient * divisor;
       const double positive = remainder < 0 ? remainder + divisor : remainder;
@@ -241,7 +241,7 @@ struct SmallIntegers {
 // Draws the words for `count` results, `words_each` for one, piece by piece, and calls transform(words, begin, n) on
 // each piece; it may overwrite the words. Only the draws are serial: where there are threads, they share the transform.
 template <class Transform>
-void transform_words(int64_t count, int64_t words_each, Generator& generator, Transform transform) {
+void transform_words(int64_t count, int64_t words_each, Twister& generator, Transform transform) {
   constexpr int64_t piece = 2048, share = 64 * piece;
   const int64_t threads = thread_count();
   if (threads > 1 && count >= 2 * share && !omp_in_parallel()) {
@@ -267,27 +267,27 @@ void transform_words(int64_t count, int64_t words_each, Generator& generator, Tr
 
 }  // namespace
 
-void uniforms(float* out, int64_t count, float from, float to, Generator& generator) {
+void uniforms(float* out, int64_t count, float from, float to, Twister& generator) {
   transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     if (from == 0 && to == 1) run_vectorised<UnitFloats>(words, out + begin, n);
     else run_vectorised<UniformFloats>(words, out + begin, n, from, to);
   });
 }
 
-void uniforms(double* out, int64_t count, double from, double to, Generator& generator) {
+void uniforms(double* out, int64_t count, double from, double to, Twister& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     run_vectorised<UnitDoubles>(words, out + begin, n);
     if (from != 0 || to != 1) run_vectorised<ScaleDoubles>(out + begin, n, from, to);
   });
 }
 
-void normal_groups(float* out, int64_t count, float mean, float std, Generator& generator) {
+void normal_groups(float* out, int64_t count, float mean, float std, Twister& generator) {
   transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     run_vectorised<NormalFloats>(words, out + begin, n, mean, std);
   });
 }
 
-void normal_groups(double* out, int64_t count, double mean, double std, Generator& generator) {
+void normal_groups(double* out, int64_t count, double mean, double std, Twister& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     run_vectorised<UnitDoubles>(words, out + begin, n);
     for (double* group = out + begin; group != out + begin + n; group += 16) {
@@ -301,13 +301,13 @@ void normal_groups(double* out, int64_t count, double mean, double std, Generato
   });
 }
 
-void exponentials(float* out, int64_t count, double lambda, Generator& generator) {
+void exponentials(float* out, int64_t count, double lambda, Twister& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     run_vectorised<ExponentialFloats>(words, out + begin, n, lambda);
   });
 }
 
-void exponentials(double* out, int64_t count, double lambda, Generator& generator) {
+void exponentials(double* out, int64_t count, double lambda, Twister& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     double* piece = out + begin;
     run_vectorised<UnitDoubles>(words, piece, n);
@@ -315,7 +315,7 @@ void exponentials(double* out, int64_t count, double lambda, Generator& generato
   });
 }
 
-void cauchys(double* out, int64_t count, double median, double sigma, Generator& generator) {
+void cauchys(double* out, int64_t count, double median, double sigma, Twister& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     double* piece = out + begin;
     run_vectorised<UnitDoubles>(words, piece, n);
@@ -324,7 +324,7 @@ void cauchys(double* out, int64_t count, double median, double sigma, Generator&
   });
 }
 
-void geometrics(double* out, int64_t count, double p, Generator& generator) {
+void geometrics(double* out, int64_t count, double p, Twister& generator) {
   const double log_failure = std::log1p(-p);
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     double* piece = out + begin;
@@ -333,14 +333,14 @@ void geometrics(double* out, int64_t count, double p, Generator& generator) {
   });
 }
 
-void coins(bool* out, int64_t count, double p, Generator& generator) {
+void coins(bool* out, int64_t count, double p, Twister& generator) {
   const auto limit = static_cast<int64_t>(std::ceil(p * 0x1p53));
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     run_vectorised<Coins>(words, out + begin, n, limit);
   });
 }
 
-void integers(int64_t* out, int64_t count, uint64_t range, int64_t base, Generator& generator) {
+void integers(int64_t* out, int64_t count, uint64_t range, int64_t base, Twister& generator) {
   if (range < uint64_t(1) << 28) {
     transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
       run_vectorised<SmallIntegers>(words, out + begin, n, static_cast<uint32_t>(range), base);
@@ -354,13 +354,13 @@ void integers(int64_t* out, int64_t count, uint64_t range, int64_t base, Generat
   }
 }
 
-void draws(uint32_t* out, int64_t count, Generator& generator) {
+void draws(uint32_t* out, int64_t count, Twister& generator) {
   transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     run_vectorised<Draws32>(words, out + begin, n);
   });
 }
 
-void draws(uint64_t* out, int64_t count, Generator& generator) {
+void draws(uint64_t* out, int64_t count, Twister& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     run_vectorised<Draws64>(words, out + begin, n);
   });
@@ -368,11 +368,11 @@ void draws(uint64_t* out, int64_t count, Generator& generator) {
 
 // ---- one by one ---------------------------------------------------------------------------------------------------
 
-double uniform(Generator& generator) {
+double uniform(Twister& generator) {
   return static_cast<double>(generator.random64() & unit_bits) * 0x1p-53;
 }
 
-double normal(double mean, double std, Generator& generator) {
+double normal(double mean, double std, Twister& generator) {
   double sample;
   if (generator.next_double_normal) {
     sample = *generator.next_double_normal;
@@ -387,7 +387,7 @@ double normal(double mean, double std, Generator& generator) {
   return std::fma(sample, std, mean);
 }
 
-double poisson(double rate, Generator& generator) {
+double poisson(double rate, Twister& generator) {
   check(rate >= 0, "poisson: invalid Poisson rate, expected rate to be non-negative, got ", rate);
   if (rate == 0) return 0;
   if (rate < 10) {
@@ -417,7 +417,7 @@ double poisson(double rate, Generator& generator) {
 }
 
 template <class T>
-double gamma(T shape, Generator& generator) {
+double gamma(T shape, Twister& generator) {
   if (shape == 0) return 0;
   double scale = 1;
   if (shape < 1) {
@@ -440,8 +440,8 @@ double gamma(T shape, Generator& generator) {
     if (std::log(u) < 0.5 * square + d * (1 - v + std::log(v))) return scale * d * v;
   }
 }
-template double gamma(float, Generator&);
-template double gamma(double, Generator&);
+template double gamma(float, Twister&);
+template double gamma(double, Twister&);
 
 namespace {
 
@@ -457,7 +457,7 @@ double stirling_tail(double k) {
 
 // Count geometric waiting times until they exceed the number of trials: quick where few successes are expected.
 template <class T>
-T binomial_by_waiting(T trials, T probability, Generator& generator) {
+T binomial_by_waiting(T trials, T probability, Twister& generator) {
   const double log_failure = std::log1p(-probability);
   double waited = 0;
   for (T successes = 0;; successes += 1) {
@@ -468,7 +468,7 @@ T binomial_by_waiting(T trials, T probability, Generator& generator) {
 
 // Hörmann's transformed rejection (BTRS, 1993). Products of the arguments alone are in T's precision, as in PyTorch.
 template <class T>
-T binomial_by_rejection(T trials, T probability, Generator& generator) {
+T binomial_by_rejection(T trials, T probability, Twister& generator) {
   const double deviation = std::sqrt(trials * probability * (1 - probability));
   const double b = 1.15 + 2.53 * deviation;
   const double a = -0.0873 + 0.0248 * b + 0.01 * probability;
@@ -493,7 +493,7 @@ T binomial_by_rejection(T trials, T probability, Generator& generator) {
 }
 
 template <class T>
-T binomial_of_rare(T trials, T probability, Generator& generator) {
+T binomial_of_rare(T trials, T probability, Twister& generator) {
   return trials * probability >= 10 ? binomial_by_rejection(trials, probability, generator)
                                     : binomial_by_waiting(trials, probability, generator);
 }
@@ -501,14 +501,14 @@ T binomial_of_rare(T trials, T probability, Generator& generator) {
 }  // namespace
 
 template <class T>
-T binomial(T trials, T probability, Generator& generator) {
+T binomial(T trials, T probability, Twister& generator) {
   if (std::isnan(trials) || std::isnan(probability)) return std::numeric_limits<T>::quiet_NaN();
   if (trials <= 0 || probability <= 0) return 0;
   if (probability >= 1) return trials;
   if (probability <= T(0.5)) return binomial_of_rare(trials, probability, generator);
   return trials - binomial_of_rare(trials, static_cast<T>(1.0 - probability), generator);
 }
-template float binomial(float, float, Generator&);
-template double binomial(double, double, Generator&);
+template float binomial(float, float, Twister&);
+template double binomial(double, double, Twister&);
 
 }  // namespace cresset::random_detail

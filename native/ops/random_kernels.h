@@ -53,29 +53,29 @@ int64_t spacing(int64_t value) {
 }
 
 // The loops of random_kernels.cpp: they do not lock, and know no 16-bit floats.
-void uniforms(float* out, int64_t count, float from, float to, Generator&);
-void uniforms(double* out, int64_t count, double from, double to, Generator&);
+void uniforms(float* out, int64_t count, float from, float to, Twister&);
+void uniforms(double* out, int64_t count, double from, double to, Twister&);
 // `count` is a multiple of 16.
-void normal_groups(float* out, int64_t count, float mean, float std, Generator&);
-void normal_groups(double* out, int64_t count, double mean, double std, Generator&);
-void exponentials(float* out, int64_t count, double lambda, Generator&);
-void exponentials(double* out, int64_t count, double lambda, Generator&);
-void cauchys(double* out, int64_t count, double median, double sigma, Generator&);
-void geometrics(double* out, int64_t count, double p, Generator&);
-void coins(bool* out, int64_t count, double p, Generator&);
+void normal_groups(float* out, int64_t count, float mean, float std, Twister&);
+void normal_groups(double* out, int64_t count, double mean, double std, Twister&);
+void exponentials(float* out, int64_t count, double lambda, Twister&);
+void exponentials(double* out, int64_t count, double lambda, Twister&);
+void cauchys(double* out, int64_t count, double median, double sigma, Twister&);
+void geometrics(double* out, int64_t count, double p, Twister&);
+void coins(bool* out, int64_t count, double p, Twister&);
 // base + (draw modulo range), of 32-bit draws below a range of 2^28 and of 64-bit draws from there on.
-void integers(int64_t* out, int64_t count, uint64_t range, int64_t base, Generator&);
-void draws(uint32_t* out, int64_t count, Generator&);
-void draws(uint64_t* out, int64_t count, Generator&);
+void integers(int64_t* out, int64_t count, uint64_t range, int64_t base, Twister&);
+void draws(uint32_t* out, int64_t count, Twister&);
+void draws(uint64_t* out, int64_t count, Twister&);
 
 // One sample.
-double uniform(Generator&);
-double normal(double mean, double std, Generator&);
-double poisson(double rate, Generator&);
+double uniform(Twister&);
+double normal(double mean, double std, Twister&);
+double poisson(double rate, Twister&);
 template <class T>
-double gamma(T shape, Generator&);
+double gamma(T shape, Twister&);
 template <class T>
-T binomial(T trials, T probability, Generator&);
+T binomial(T trials, T probability, Twister&);
 
 // Calls produce(buffer, n) and then store(buffer[i], i) for consecutive pieces of [0, count).
 template <class Value, class Produce, class Store>
@@ -95,7 +95,7 @@ void in_pieces(int64_t count, Produce produce, Store store) {
 
 // uniform_, rand: from `from` up to but without `to`.
 template <class T>
-void fill_uniform(T* out, int64_t count, double from, double to, Generator& generator) {
+void fill_uniform(T* out, int64_t count, double from, double to, Twister& generator) {
   using namespace random_detail;
   using Real = ComputeType<T>;
   std::lock_guard lock(generator.mutex());
@@ -115,7 +115,7 @@ void fill_uniform(T* out, int64_t count, double from, double to, Generator& gene
 
 // normal_ of an output that is not contiguous, or has fewer than 16 elements: Box-Muller in double, one by one.
 template <class T>
-void fill_normal_serial(T* out, int64_t count, double mean, double std, Generator& generator) {
+void fill_normal_serial(T* out, int64_t count, double mean, double std, Twister& generator) {
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
   for (int64_t i = 0; i < count; ++i) out[i] = convert<T>(normal(mean, std, generator));
@@ -124,7 +124,7 @@ void fill_normal_serial(T* out, int64_t count, double mean, double std, Generato
 // normal_, randn of a contiguous output: Box-Muller on groups of 16 uniforms, where j and j + 8 make a pair. If the
 // size is no multiple of 16, the last 16 elements come from a group of fresh uniforms.
 template <class T>
-void fill_normal(T* out, int64_t count, double mean, double std, Generator& generator) {
+void fill_normal(T* out, int64_t count, double mean, double std, Twister& generator) {
   using namespace random_detail;
   using Real = ComputeType<T>;
   if (count < 16) return fill_normal_serial(out, count, mean, std, generator);
@@ -147,14 +147,14 @@ void fill_normal(T* out, int64_t count, double mean, double std, Generator& gene
 }
 
 template <class T>
-void fill_log_normal(T* out, int64_t count, double mean, double std, Generator& generator) {
+void fill_log_normal(T* out, int64_t count, double mean, double std, Twister& generator) {
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
   for (int64_t i = 0; i < count; ++i) out[i] = convert<T>(std::exp(normal(mean, std, generator)));
 }
 
 template <class T>
-void fill_cauchy(T* out, int64_t count, double median, double sigma, Generator& generator) {
+void fill_cauchy(T* out, int64_t count, double median, double sigma, Twister& generator) {
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
   in_pieces<double>(
@@ -163,7 +163,7 @@ void fill_cauchy(T* out, int64_t count, double median, double sigma, Generator& 
 }
 
 template <class T>
-void fill_exponential(T* out, int64_t count, double lambda, Generator& generator) {
+void fill_exponential(T* out, int64_t count, double lambda, Twister& generator) {
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
   if constexpr (!is_half<T>)
@@ -176,7 +176,7 @@ void fill_exponential(T* out, int64_t count, double lambda, Generator& generator
 
 // _standard_gamma: one sample for each shape parameter.
 template <class T>
-void fill_standard_gamma(T* out, const T* shape, int64_t count, Generator& generator) {
+void fill_standard_gamma(T* out, const T* shape, int64_t count, Twister& generator) {
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
   for (int64_t i = 0; i < count; ++i)
@@ -188,7 +188,7 @@ void fill_standard_gamma(T* out, const T* shape, int64_t count, Generator& gener
 
 // bernoulli_(p), and the mask of dropout with p the probability to keep.
 template <class T>
-void fill_bernoulli(T* out, int64_t count, double p, Generator& generator) {
+void fill_bernoulli(T* out, int64_t count, double p, Twister& generator) {
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
   if constexpr (std::is_same_v<T, bool>) return coins(out, count, p, generator);
@@ -199,7 +199,7 @@ void fill_bernoulli(T* out, int64_t count, double p, Generator& generator) {
 
 // bernoulli(p), bernoulli_(tensor): a probability for each element; those not in double cost one 32-bit draw each.
 template <class T, class P>
-void fill_bernoulli(T* out, const P* p, int64_t count, Generator& generator) {
+void fill_bernoulli(T* out, const P* p, int64_t count, Twister& generator) {
   using namespace random_detail;
   using Real = ComputeType<P>;
   std::lock_guard lock(generator.mutex());
@@ -213,7 +213,7 @@ void fill_bernoulli(T* out, const P* p, int64_t count, Generator& generator) {
 }
 
 template <class T>
-void fill_geometric(T* out, int64_t count, double p, Generator& generator) {
+void fill_geometric(T* out, int64_t count, double p, Twister& generator) {
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
   in_pieces<double>(
@@ -222,14 +222,14 @@ void fill_geometric(T* out, int64_t count, double p, Generator& generator) {
 }
 
 template <class T>
-void fill_poisson(T* out, const T* rate, int64_t count, Generator& generator) {
+void fill_poisson(T* out, const T* rate, int64_t count, Twister& generator) {
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
   for (int64_t i = 0; i < count; ++i) out[i] = convert<T>(poisson(static_cast<ComputeType<T>>(rate[i]), generator));
 }
 
 template <class T>
-void fill_binomial(T* out, const T* trials, const T* probability, int64_t count, Generator& generator) {
+void fill_binomial(T* out, const T* trials, const T* probability, int64_t count, Twister& generator) {
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
   for (int64_t i = 0; i < count; ++i) out[i] = binomial(trials[i], probability[i], generator);
@@ -239,7 +239,7 @@ void fill_binomial(T* out, const T* trials, const T* probability, int64_t count,
 
 // random_(from, to), randint: `range` values from `base` on.
 template <class T>
-void fill_integers(T* out, int64_t count, uint64_t range, int64_t base, Generator& generator) {
+void fill_integers(T* out, int64_t count, uint64_t range, int64_t base, Twister& generator) {
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
   if constexpr (std::is_same_v<T, int64_t>)
@@ -252,7 +252,7 @@ void fill_integers(T* out, int64_t count, uint64_t range, int64_t base, Generato
 
 // random_(-2**63, None): every 64-bit value.
 template <class T>
-void fill_all_integers(T* out, int64_t count, Generator& generator) {
+void fill_all_integers(T* out, int64_t count, Twister& generator) {
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
   in_pieces<uint64_t>(
@@ -262,7 +262,7 @@ void fill_all_integers(T* out, int64_t count, Generator& generator) {
 
 // random_(): the non-negative values of an integer type, or the integers from 0 to 2^digits of a float type.
 template <class T>
-void fill_nonnegative_integers(T* out, int64_t count, Generator& generator) {
+void fill_nonnegative_integers(T* out, int64_t count, Twister& generator) {
   using namespace random_detail;
   using Draw = std::conditional_t<std::is_same_v<T, double> || std::is_same_v<T, int64_t>, uint64_t, uint32_t>;
   constexpr Draw values = (Draw(1) << digits<T>) + (std::is_integral_v<T> ? 0 : 1);
@@ -292,7 +292,7 @@ int64_t inward_to(int64_t to) {
 // randperm: the numbers 0 ... count - 1 in random order. Fisher and Yates's shuffle: forwards, or, where the modulus of
 // 32 bits would be noticeably uneven, inside-out with 64 bits.
 template <class T>
-void random_permutation(T* out, int64_t count, Generator& generator) {
+void random_permutation(T* out, int64_t count, Twister& generator) {
   using namespace random_detail;
   std::lock_guard lock(generator.mutex());
   if (count < std::numeric_limits<uint32_t>::max() / 20) {
@@ -315,7 +315,7 @@ void random_permutation(T* out, int64_t count, Generator& generator) {
 // not negative, and not all zero.
 template <class P>
 void multinomial_with_replacement(int64_t* out, const P* weights, int64_t rows, int64_t categories, int64_t samples,
-                                  Generator& generator) {
+                                  Twister& generator) {
   using namespace random_detail;
   using Real = ComputeType<P>;
   std::lock_guard lock(generator.mutex());
