@@ -112,7 +112,16 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
 def from_dlpack(ext_tensor, *, device=None, copy=None):
     """A tensor on the memory of an object with __dlpack__ (or of a DLPack capsule)."""
-    capsule = ext_tensor.__dlpack__() if hasattr(ext_tensor, "__dlpack__") else ext_tensor
+    capsule = ext_tensor
+    if hasattr(ext_tensor, "__dlpack__"):
+        on_cuda = hasattr(ext_tensor, "__dlpack_device__") and ext_tensor.__dlpack_device__()[0] == 2
+        if on_cuda:
+            from .cuda.streams import current_stream
+
+            # 1 is the default stream; what the other library has to do there comes first.
+            capsule = ext_tensor.__dlpack__(stream=current_stream(ext_tensor.__dlpack_device__()[1]).cuda_stream or 1)
+        else:
+            capsule = ext_tensor.__dlpack__()
     made = _native.from_dlpack_capsule(capsule)
     return made.clone() if copy else made
 

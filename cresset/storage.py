@@ -69,7 +69,10 @@ class UntypedStorage:
         return 1
 
     def cpu(self):
-        return self
+        return self if self.device.type == "cpu" else UntypedStorage._of(self._bytes.cpu())
+
+    def cuda(self, device=None, non_blocking=False):
+        return self if self.is_cuda and device is None else UntypedStorage._of(self._bytes.cuda(device, non_blocking))
 
     def clone(self):
         return UntypedStorage._of(self._bytes.clone())
@@ -105,7 +108,7 @@ class UntypedStorage:
     def __reduce__(self):
         if self.device.type == "meta":
             return UntypedStorage._meta, (self.nbytes(),)
-        return _storage_from_bytes, (bytes(memoryview(self._bytes)),)
+        return _storage_from_bytes, (bytes(memoryview(self._bytes.cpu())),)
 
     @classmethod
     def _meta(cls, size):

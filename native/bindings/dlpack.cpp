@@ -25,7 +25,7 @@ struct DLManagedTensor {
   void (*deleter)(DLManagedTensor*);
 };
 enum : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 4, kComplex = 5, kBool = 6 };
-constexpr int32_t kCPU = 1;
+constexpr int32_t kCPU = 1, kCUDA = 2, kCUDAHost = 3;
 
 DLDataType dl_type(Dtype d) {
   const DtypeFacts& f = facts(d);
@@ -63,9 +63,10 @@ PyObject* to_dlpack(PyObject*, PyObject* self) {
     const Tensor t = unwrap(self);
     check_has_data(unwrap(self));
     CRESSET_CHECK_KIND(ErrorKind::buffer, !t->requires_grad, "Can't export tensors that require gradient, use tensor.detach()");
-    CRESSET_CHECK_KIND(ErrorKind::buffer, t.device().is_cpu(), "DLPack: only tensors on the CPU can be exported, this one is on ", t.device());
+    CRESSET_CHECK_KIND(ErrorKind::buffer, t.device().is_cpu() || t.device().type == DeviceType::cuda, "DLPack: only tensors on the CPU and on CUDA devices can be exported, this one is on ", t.device());
+    const DLDevice device{t.device().is_cpu() ? kCPU : kCUDA, std::max<int>(t.device().index, 0)};
     auto* e = new Export{{}, t, t.sizes(), t.strides()};
-    e->managed.tensor = {t.storage()->data ? t.bytes() : nullptr, {kCPU, 0}, static_cast<int32_t>(t.dim()), dl_type(t.dtype()), e->shape.data(), e->strides.data(), 0};
+    e->managed.tensor = {t.storage()->data ? t.bytes() : nullptr, device, static_cast<int32_t>(t.dim()), dl_type(t.dtype()), e->shape.data(), e->strides.data(), 0};
     e->managed.context = e;
     e->managed.deleter = [](DLManagedTensor* m) {
       const PyGILState_STATE gil = PyGILState_Ensure();
@@ -81,7 +82,8 @@ PyObject* from_dlpack(PyObject*, PyObject* capsule) {
     check(PyCapsule_IsValid(capsule, "dltensor"), "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already constructed a tensor from it once.");
     auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
     const DLTensor& d = m->tensor;
-    CRESSET_CHECK_KIND(ErrorKind::buffer, d.device.type == kCPU, "from_dlpack: the data is on device type ", d.device.type, ", only the CPU is supported");
+    CRESSET_CHECK_KIND(ErrorKind::buffer, d.device.type == kCPU || d.device.type == kCUDA || d.device.type == kCUDAHost, "from_dlpack: the data is on device type ", d.device.type, ", only the CPU (1) and CUDA (2) are supported");
+    const Device device = d.device.type == kCUDA ? resolve({DeviceType::cuda, static_cast<int8_t>(d.device.id)}) : Device{};
     const Dtype dtype = from_dl(d.dtype);
     Dims sizes(d.shape, d.shape + d.ndim), strides = d.strides ? Dims(d.strides, d.strides + d.ndim) : contiguous_strides(sizes);
     int64_t last = 1;
@@ -91,7 +93,7 @@ PyObject* from_dlpack(PyObject*, PyObject* capsule) {
     }
     PyCapsule_SetName(capsule, "used_dltensor");
     Tensor t = empty(Dims{0}, dtype);
-    t->storage = Storage::borrow(static_cast<char*>(d.data) + d.byte_offset, last * size_of(dtype), Device{}, [m] {
+    t->storage = Storage::borrow(static_cast<char*>(d.data) + d.byte_offset, last * size_of(dtype), device, [m] {
       if (!m->deleter) return;
       const PyGILState_STATE gil = PyGILState_Ensure();
       m->deleter(m);

@@ -203,3 +203,24 @@ class TestDevices:
             torch.ones(1).to(f"cuda:{torch.cuda.device_count()}")
         with pytest.raises(RuntimeError, match="invalid device ordinal"):
             torch.cuda.set_device(torch.cuda.device_count())
+
+
+class TestSharing:
+    def test_dlpack_shares_the_memory(self):
+        x = torch.arange(6.0).cuda()
+        y = torch.from_dlpack(x)
+        y.mul_(2)
+        assert x.__dlpack_device__() == (2, 0) and y.data_ptr() == x.data_ptr() and x.tolist() == [0, 2, 4, 6, 8, 10]
+
+    def test_the_array_interface(self):
+        x = torch.zeros(2, 3, dtype=torch.int32, device="cuda")
+        facts = x.t().__cuda_array_interface__
+        assert (facts["typestr"], facts["shape"], facts["strides"], facts["data"]) == ("<i4", (3, 2), (4, 12), (x.data_ptr(), False))
+        assert x.__cuda_array_interface__["strides"] is None and not hasattr(torch.zeros(1), "__cuda_array_interface__")
+
+    def test_files(self, tmp_path):
+        x = {"w": torch.arange(4.0).cuda(), "b": torch.ones(2)}
+        torch.save(x, tmp_path / "x.pt")
+        there, here = torch.load(tmp_path / "x.pt"), torch.load(tmp_path / "x.pt", map_location="cpu")
+        assert there["w"].is_cuda and not there["b"].is_cuda and not here["w"].is_cuda and here["w"].tolist() == there["w"].tolist() == [0, 1, 2, 3]
+        assert torch.load(tmp_path / "x.pt", map_location="cuda")["b"].is_cuda
