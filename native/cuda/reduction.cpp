@@ -126,6 +126,7 @@ void reduce(const Tensor& t, uint64_t reduced, const Reduction& r) {
       plan.chunk = divide_up(vectors, splits) * vector;
     }
   }
+  while (r.other && reinterpret_cast<uintptr_t>(r.other) % static_cast<uintptr_t>(vector * width)) vector /= 2;
   if (splits > 1) splits = divide_up(plan.length, plan.chunk);
   plan.splits = static_cast<int32_t>(splits);
   plan.kept = kept.walk();

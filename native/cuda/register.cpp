@@ -7,6 +7,8 @@ void register_cuda_operators() {
   register_cuda_matmul(r);
   register_cuda_reduction(r);
   register_cuda_random(r);
+  register_cuda_softmax(r);
+  register_cuda_normalization(r);
 }
 
 }  // namespace cresset::cuda

@@ -10,5 +10,7 @@ void register_cuda_operators();
 void register_cuda_matmul(Registry& r);
 void register_cuda_reduction(Registry& r);
 void register_cuda_random(Registry& r);
+void register_cuda_softmax(Registry& r);
+void register_cuda_normalization(Registry& r);
 
 }  // namespace cresset::cuda
