@@ -64,3 +64,15 @@ def test_of_no_channels_come_no_channels():
     assert F.adaptive_avg_pool2d(cresset.ones(2, 0, 3, 3), 2).shape == (2, 0, 2, 2)
     with pytest.raises(RuntimeError, match="non-zero size for non-batch dimensions"):
         F.adaptive_avg_pool2d(cresset.ones(2, 1, 0, 3), 2)
+
+
+@pytest.mark.parametrize("channels", [1, 7, 8, 9, 33])
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.float64, cresset.bfloat16, cresset.int32, cresset.int8])
+def test_innermost_channels_give_the_same_maxima_and_places(channels, dtype):
+    x = (cresset.arange(2 * channels * 5 * 6).reshape(2, channels, 5, 6) * 37 % 101).to(dtype)
+    if dtype.is_floating_point:
+        x[0, 0, 1, 1] = float("nan")
+        x[1, -1] = float("-inf")  # nothing is larger than the start: the first place stands
+    expected, places = F.max_pool2d(x, 3, 2, 1, return_indices=True)
+    got, found = F.max_pool2d(x.contiguous(memory_format=cresset.channels_last), 3, 2, 1, return_indices=True)
+    assert found.tolist() == places.tolist() and got.nan_to_num(7).tolist() == expected.nan_to_num(7).tolist()
