@@ -93,9 +93,10 @@ class Noting:
 
 
 def test_modules_are_called_in_threads_of_their_own_with_the_callers_modes():
-    notes, seen = {}, []
+    notes, seen, both = {}, [], threading.Barrier(2, timeout=60)
 
     def module(x, add=0):
+        both.wait()  # each waits for the other: one after the other would not end
         seen.append((cresset.is_grad_enabled(), cresset.is_autocast_enabled("cpu")))
         return x + add
 
