@@ -7,6 +7,7 @@ namespace cresset::cuda {
 // All of them. Called once, when the module loads; touches neither the driver nor a device.
 void register_cuda_operators();
 
+void register_cuda_attention(Registry& r);
 void register_cuda_matmul(Registry& r);
 void register_cuda_reduction(Registry& r);
 void register_cuda_random(Registry& r);

@@ -1,0 +1,130 @@
+// Attention on tensor cores, for halves: what its kernels share. Backward is two kernels, which each compute the weights again, so that every sum has one
+// owner and one order.
+//
+// WIDTH: the length of a row of query, key and value, rounded up; in memory p.width elements. A warp works on WARP_TILES times 16 rows; the rows that come by
+// (keys, or queries for the gradients of keys) come in tiles of TILE.
+#pragma once
+#include "attention_problem.cuh"
+#include "tensor_core.cuh"
+
+constexpr int THREADS = 128, WARPS = THREADS / 32;
+constexpr int STRIDE = WIDTH + 8;  // of rows in shared memory: eight rows of 16 bytes lie in different banks
+constexpr int BLOCK_ROWS = WARPS * 16 * WARP_TILES;
+constexpr float LOG2_E = 1.4426950408889634f;
+
+// Rows of a matrix to shared memory, zeros behind the last one and behind `width`.
+template <int ROWS>
+__device__ __forceinline__ void copy_rows(T* to, const T* from, int64_t step, int first, int count, int width) {
+  constexpr int PIECES = WIDTH / 8;
+#pragma unroll
+  for (int i = 0; i < ROWS * PIECES / THREADS; ++i) {
+    const int at = i * THREADS + threadIdx.x, row = at / PIECES, column = at % PIECES * 8;
+    const bool there = first + row < count && column < width;
+    copy_16_bytes(to + row * STRIDE + column, there ? from + (first + row) * step + column : from, there);
+  }
+}
+
+// sum[rows of the warp][rows of `second`] += first second^T; both lie by rows in shared memory.
+template <int M, int N>
+__device__ __forceinline__ void multiply_rows(float (&sum)[M][N][4], const T* first, const T* second) {
+  const int lane = threadIdx.x % 32;
+  first += (lane & 15) * STRIDE + (lane >> 4) * 8;
+  second += ((lane & 7) + (lane >> 4) * 8) * STRIDE + (lane >> 3 & 1) * 8;
+#pragma unroll
+  for (int d = 0; d < WIDTH; d += 16) {
+    uint32_t a[M][4];
+#pragma unroll
+    for (int m = 0; m < M; ++m) load_matrices<false>(a[m], first + m * 16 * STRIDE + d);
+#pragma unroll
+    for (int n = 0; n < N; n += 2) {
+      uint32_t b[4];
+      load_matrices<false>(b, second + n * 8 * STRIDE + d);
+#pragma unroll
+      for (int m = 0; m < M; ++m) {
+        multiply_add<T>(sum[m][n], a[m], b[0], b[1]);
+        multiply_add<T>(sum[m][n + 1], a[m], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// sum[rows of the warp][WIDTH] += weights second: the weights are in registers as `multiply_rows` leaves sums.
+template <int M, int N>
+__device__ __forceinline__ void add_weighted(float (&sum)[M][WIDTH / 8][4], const float (&weights)[M][N][4], const T* second) {
+  const int lane = threadIdx.x % 32;
+  second += ((lane & 7) + (lane >> 3 & 1) * 8) * STRIDE + (lane >> 4) * 8;
+#pragma unroll
+  for (int n = 0; n < N; n += 2) {
+    uint32_t a[M][4];
+#pragma unroll
+    for (int m = 0; m < M; ++m)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) a[m][i] = pack<T>(weights[m][n + i / 2][i % 2 * 2], weights[m][n + i / 2][i % 2 * 2 + 1]);
+#pragma unroll
+    for (int d = 0; d < WIDTH / 8; d += 2) {
+      uint32_t b[4];
+      load_matrices<true>(b, second + n * 8 * STRIDE + d * 8);
+#pragma unroll
+      for (int m = 0; m < M; ++m) {
+        multiply_add<T>(sum[m][d], a[m], b[0], b[1]);
+        multiply_add<T>(sum[m][d + 1], a[m], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// The warp's 16 rows, through its own part of shared memory, to rows `first`... of a matrix of `count` rows.
+__device__ __forceinline__ void store_rows(const float (&sum)[WIDTH / 8][4], float low, float high, T* own, T* to, int64_t step, int first, int count, int width) {
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  __syncwarp();
+#pragma unroll
+  for (int d = 0; d < WIDTH / 8; ++d) {
+    *reinterpret_cast<uint32_t*>(own + g * STRIDE + d * 8 + t * 2) = pack<T>(sum[d][0] * low, sum[d][1] * low);
+    *reinterpret_cast<uint32_t*>(own + (g + 8) * STRIDE + d * 8 + t * 2) = pack<T>(sum[d][2] * high, sum[d][3] * high);
+  }
+  __syncwarp();
+  constexpr int PIECES = WIDTH / 8;
+#pragma unroll
+  for (int i = 0; i < 16 * PIECES / 32; ++i) {
+    const int at = i * 32 + lane, row = at / PIECES, column = at % PIECES * 8;
+    if (first + row < count && column < width) store_vector(to + (first + row) * step + column, load_vector<8>(own + row * STRIDE + column));
+  }
+}
+
+// Of the four lanes that share a row.
+__device__ __forceinline__ float quad_sum(float x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+__device__ __forceinline__ float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+// Which rows of which head a block works on. Under a causal mask the long rows come first.
+struct Place {
+  int batch, head, first;
+};
+__device__ __forceinline__ Place place_of(int heads, int rows, bool last_first) {
+  const int blocks = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  const int block = blockIdx.x % blocks, item = blockIdx.x / blocks;
+  return {item / heads, item % heads, (last_first ? blocks - 1 - block : block) * BLOCK_ROWS};
+}
+
+extern __shared__ uint4 shared_memory[];
+
+// A weight from its score; m and 1 / l are kept in `rows`.
+__device__ __forceinline__ float weight_of(const Problem& p, int batch, int head, int query, int key, float score, float factor, float greatest, float inverse, bool at_border) {
+#if MASK
+  score *= static_cast<float>(p.scale);
+#endif
+  if (at_border) score = masked(p, batch, head, query, key, score);
+  return power_of_two(score * factor - greatest) * inverse;
+}
+__device__ __forceinline__ float factor_of(const Problem& p) {
+#if MASK
+  return LOG2_E;
+#else
+  return static_cast<float>(p.scale) * LOG2_E;
+#endif
+}

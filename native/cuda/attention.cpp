@@ -1,0 +1,216 @@
+// Attention on CUDA: how tensors reach the kernels of attention_*.cuh. Halves with rows of up to 128 elements go to tensor cores, everything else to the plain
+// kernels. Memory grows with the number of queries, never with queries times keys.
+#include <algorithm>
+
+#include "cuda/backend.h"
+#include "cuda/launch.h"
+#include "cuda/register.h"
+#include "dispatch/on_host.h"
+
+namespace cresset::cuda {
+namespace {
+
+constexpr const char* kName = "scaled_dot_product_attention";
+
+// The same as in attention_problem.cuh.
+struct HeadRows {
+  char* data = nullptr;
+  int64_t batch = 0, head = 0, row = 0;
+};
+struct Mask {
+  const char* data = nullptr;
+  int64_t batch = 0, head = 0, row = 0, column = 0;
+};
+struct Problem {
+  HeadRows query, key, value, output, grad, query_grad, key_grad, value_grad;
+  Mask mask;
+  void *rows = nullptr, *dots = nullptr;
+  int32_t batches = 1, heads = 1, group = 1, queries = 0, keys = 0, width = 0, value_width = 0, unused = 0;
+  double scale = 1;
+};
+static_assert(sizeof(Problem) == 8 * 32 + 40 + 16 + 32 + 8);
+
+const KernelFamily kForward("attention_forward.cuh", "attention_forward", {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
+const KernelFamily kBackwardQueries("attention_backward_queries.cuh", "attention_backward_queries", {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
+const KernelFamily kBackwardKeys("attention_backward_keys.cuh", "attention_backward_keys", {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
+const KernelFamily kPlain("attention_plain.cuh", "attention_plain", {"ENTRY", "T", "ITEMS", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
+constexpr int kThreads = 128, kPlainRows = 16, kPlainTile = 32;
+
+// One call: what is computed, and the tensors that have to live until it is launched.
+class Attention {
+ public:
+  Problem p;
+  Dtype dtype;
+  int mask_kind = 0;  // MASK
+  Dtype mask_dtype = Dtype::b8;
+  bool causal;
+
+  Attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dims& output_sizes, bool shares_heads, bool is_causal, double scale) : dtype(q.dtype()), causal(is_causal), batch_(output_sizes) {
+    batch_.pop_back(), batch_.pop_back();
+    p.group = shares_heads ? static_cast<int32_t>(q.size(-3) / k.size(-3)) : 1;
+    p.heads = batch_.empty() ? 1 : static_cast<int32_t>(batch_.back());
+    for (int64_t d = 0; d + 1 < batch_.size(); ++d) p.batches *= static_cast<int32_t>(batch_[d]);
+    p.queries = static_cast<int32_t>(q.size(-2)), p.keys = static_cast<int32_t>(k.size(-2));
+    p.width = static_cast<int32_t>(q.size(-1)), p.value_width = static_cast<int32_t>(v.size(-1));
+    p.scale = scale;
+    shared_ = batch_;
+    if (!shared_.empty()) shared_.back() /= std::max(p.group, 1);
+    on_tensor_cores = (dtype == Dtype::f16 || dtype == Dtype::bf16) && p.width == p.value_width && p.width % 8 == 0 && p.width <= 128 && p.width > 0 && scale > 0;
+  }
+
+  bool on_tensor_cores;
+  const Dims& batch() const { return batch_; }
+  const Dims& shared() const { return shared_; }
+
+  // A tensor with the batch's dimensions, or one that is broadcast to them; copied when its rows cannot be read where they lie.
+  HeadRows read(Tensor t, const Dims& batch) {
+    HeadRows r;
+    if (!place(t, batch, r)) {
+      Dims sizes = batch;
+      sizes.push_back(t.size(-2)), sizes.push_back(t.size(-1));
+      t = contiguous_on_device(view_of(t, sizes, expanded_strides(kName, t, sizes), t.offset()));
+      if (!place(t, batch, r)) {  // contiguous, but not at a multiple of 16 bytes
+        const Tensor fresh = empty(t.sizes(), t.dtype(), t.device());
+        copy_into(fresh, t);
+        t = fresh;
+        invariant(place(t, batch, r), "the rows of attention");
+      }
+    }
+    alive_.push_back(t);
+    return r;
+  }
+  // A result: fresh, so that its rows lie well.
+  HeadRows written(const Tensor& t, const Dims& batch) {
+    HeadRows r;
+    invariant(place(t, batch, r), "the rows of attention's results");
+    return r;
+  }
+  void read_mask(const Tensor& t) {
+    Dims sizes = batch_;
+    sizes.push_back(p.queries), sizes.push_back(p.keys);
+    Tensor mask = view_of(t, sizes, expanded_strides(kName, t, sizes), t.offset());
+    if (!merge(mask.strides(), p.mask.batch, p.mask.head)) {
+      mask = contiguous_on_device(mask);
+      merge(mask.strides(), p.mask.batch, p.mask.head);
+    }
+    p.mask.row = mask.stride(-2), p.mask.column = mask.stride(-1), p.mask.data = mask.bytes();
+    mask_kind = mask.dtype() == Dtype::b8 ? 1 : 2, mask_dtype = mask.dtype();
+    alive_.push_back(mask);
+  }
+
+ private:
+  Dims batch_, shared_;
+  SmallVector<Tensor, 10> alive_;
+
+  // The steps of the heads, and of all other dimensions of the batch as one.
+  bool merge(const Dims& strides, int64_t& outer, int64_t& head) const {
+    const int64_t n = batch_.size();
+    head = n ? strides[n - 1] : 0;
+    outer = 0;
+    int64_t merged = 1;
+    for (int64_t d = n - 2; d >= 0; --d) {
+      if (batch_[d] == 1) continue;
+      if (merged == 1) outer = strides[d];
+      else if (strides[d] != outer * merged) return false;
+      merged *= batch_[d];
+    }
+    return true;
+  }
+  bool place(const Tensor& t, const Dims& batch, HeadRows& r) const {
+    if (t.stride(-1) != 1 && t.size(-1) != 1) return false;
+    Dims sizes = batch;
+    sizes.push_back(t.size(-2)), sizes.push_back(t.size(-1));
+    if (!merge(expanded_strides(kName, t, sizes), r.batch, r.head)) return false;
+    r.row = t.stride(-2), r.data = t.bytes();
+    if (!on_tensor_cores) return true;
+    const auto fits = [](int64_t step, int64_t size) { return size <= 1 || step % 8 == 0; };
+    return reinterpret_cast<uintptr_t>(r.data) % 16 == 0 && fits(r.row, t.size(-2)) && fits(r.head, p.heads) && fits(r.batch, p.batches);
+  }
+};
+
+// ---------------------------------------------------------------- tensor cores
+
+struct Shape {
+  int width, warp_tiles, tile;
+  int64_t rows() const { return 64 * warp_tiles; }
+  int64_t row_bytes() const { return 2 * (width + 8); }
+};
+int rounded_width(int width) { return (width + 31) / 32 * 32; }
+
+void launch_tiles(const KernelFamily& family, const Attention& a, const Place& place, Shape s, int64_t rows, int64_t heads, int64_t own_matrices, int64_t more_bytes) {
+  const int64_t shared = s.row_bytes() * (own_matrices * s.rows() + 4 * s.tile) + more_bytes;
+  family.launch(place, {a.dtype, s.width, s.warp_tiles, s.tile, a.mask_kind, a.mask_dtype, a.causal}, divide_up(rows, s.rows()) * heads, kThreads, shared, a.p);
+}
+
+// ---------------------------------------------------------------- plain
+
+enum Entry : int { kEntryForward, kEntryQueries, kEntryKeys, kEntryDots };
+
+int64_t plain_bytes(const Attention& a) {  // the most that a kernel takes
+  const int64_t widths = int64_t{a.p.width} + a.p.value_width;
+  return (kPlainRows * widths + kPlainTile * (widths + 2)) * (a.dtype == Dtype::f64 ? 8 : 4);
+}
+void launch_plain(Entry entry, const Attention& a, const Place& place, int64_t blocks) {
+  const int items = static_cast<int>(divide_up(std::max({a.p.width, a.p.value_width, 1}), 32));
+  kPlain.launch(place, {static_cast<int>(entry), a.dtype, items, a.mask_kind, a.mask_dtype, a.causal}, blocks, kThreads, entry == kEntryDots ? 0 : plain_bytes(a), a.p);
+}
+
+bool fits(const Attention& a, int device) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  const int64_t blocks = divide_up(std::max(a.p.queries, a.p.keys), kPlainRows) * a.p.heads * a.p.batches;
+  return blocks < kMost && (a.on_tensor_cores || (plain_bytes(a) <= properties(device).shared_per_block_optin && std::max(a.p.width, a.p.value_width) <= 512));
+}
+
+// ---------------------------------------------------------------- operators
+
+void run_attention(Call& c) {
+  const Tensor q = c.tensor(0), k = c.tensor(1), v = c.tensor(2), out = c.out(0);
+  Attention a(q, k, v, out.sizes(), c.boolean(6), c.boolean(4), c.real(5));
+  if (out.numel() == 0 && c.out(1).numel() == 0) return;
+  const Place place(out.device());
+  if (!fits(a, place.device)) return execute_on_host(c, out.device());
+  a.p.query = a.read(q, a.batch()), a.p.key = a.read(k, a.shared()), a.p.value = a.read(v, a.shared());
+  if (c.has(3)) a.read_mask(c.tensor(3));
+  a.p.output = a.written(out, a.batch());
+  a.p.rows = c.out(1).bytes();
+  const int64_t heads = int64_t{a.p.heads} * a.p.batches;
+  if (!a.on_tensor_cores) return launch_plain(kEntryForward, a, place, divide_up(a.p.queries, kPlainRows) * heads);
+  // Two tiles a warp read keys and values half as often, but there must be blocks for all multiprocessors.
+  const bool many = divide_up(a.p.queries, 128) * heads >= properties(place.device).multiprocessors && !a.mask_kind;
+  launch_tiles(kForward, a, place, {rounded_width(a.p.width), many ? 2 : 1, 64}, a.p.queries, heads, 1, 0);
+}
+
+void run_attention_backward(Call& c) {
+  const Tensor q = c.tensor(1), k = c.tensor(2), v = c.tensor(3), out = c.tensor(4), kept = contiguous_on_device(c.tensor(5));
+  Attention a(q, k, v, out.sizes(), c.boolean(9), c.boolean(7), c.real(8));
+  if (c.out(0).numel() == 0 || c.out(1).numel() == 0 || a.p.keys == 0) {
+    for (int i = 0; i < 3; ++i) fill(c.out(i), 0);
+    return;
+  }
+  const Place place(out.device());
+  if (!fits(a, place.device)) return execute_on_host(c, out.device());
+  a.p.grad = a.read(c.tensor(0), a.batch()), a.p.output = a.read(out, a.batch());
+  a.p.query = a.read(q, a.batch()), a.p.key = a.read(k, a.shared()), a.p.value = a.read(v, a.shared());
+  if (c.has(6)) a.read_mask(c.tensor(6));
+  a.p.query_grad = a.written(c.out(0), a.batch()), a.p.key_grad = a.written(c.out(1), a.shared()), a.p.value_grad = a.written(c.out(2), a.shared());
+  const int64_t heads = int64_t{a.p.heads} * a.p.batches;
+  const Tensor dots = empty({{heads * a.p.queries}}, kept.dtype(), out.device());
+  a.p.rows = kept.bytes(), a.p.dots = dots.bytes();
+  launch_plain(kEntryDots, a, place, divide_up(heads * a.p.queries, kThreads / 32));
+  if (!a.on_tensor_cores) {
+    launch_plain(kEntryKeys, a, place, divide_up(a.p.keys, kPlainRows) * (heads / a.p.group));
+    return launch_plain(kEntryQueries, a, place, divide_up(a.p.queries, kPlainRows) * heads);
+  }
+  const int width = rounded_width(a.p.width), tile = width <= 64 ? 64 : 32;
+  launch_tiles(kBackwardKeys, a, place, {width, 1, tile}, a.p.keys, heads / a.p.group, 2, 2 * 3 * tile * 4);
+  launch_tiles(kBackwardQueries, a, place, {width, 1, a.mask_kind ? 32 : 64}, a.p.queries, heads, 2, 0);
+}
+
+}  // namespace
+
+void register_cuda_attention(Registry& r) {
+  r.set_kernel("_attention", DeviceType::cuda, run_attention);
+  r.set_kernel("_attention_backward", DeviceType::cuda, run_attention_backward);
+}
+
+}  // namespace cresset::cuda

@@ -1,0 +1,154 @@
+"""Attention on CUDA: what the CPU gives, forward and backward, on tensor cores and without."""
+
+import pytest
+
+import cresset
+from cresset.nn.functional import scaled_dot_product_attention
+
+TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12}
+
+
+def made(*shape, dtype, seed=0):
+    generator = cresset.Generator().manual_seed(seed)
+    return cresset.randn(shape, dtype=cresset.float64, generator=generator).to(getattr(cresset, dtype))
+
+
+def agrees(query, key, value, mask=None, dtype="float32", arranged=lambda t: t, **arguments):
+    """Output and gradients on CUDA are those of the CPU, which computes with the same numbers in float64."""
+
+    def computed(device, to):
+        tensors = [t.detach().to(device=device, dtype=to).requires_grad_() for t in (query, key, value)]
+        there = mask if mask is None else mask.to(device)
+        if there is not None and there.dtype.is_floating_point and device == "cpu":
+            there = there.to(to)
+        output = scaled_dot_product_attention(*map(arranged, tensors), there, **arguments)
+        output.backward(made(*output.shape, dtype=dtype, seed=9).to(device=device, dtype=to))
+        assert output.device.type == device
+        return [output.detach()] + [t.grad for t in tensors]
+
+    expected = computed("cpu", cresset.float64)
+    results = computed("cuda", query.dtype)
+    tolerance = TOLERANCE[dtype]
+    for name, result, wanted in zip(
+        ("output", "query's gradient", "key's gradient", "value's gradient"), results, expected
+    ):
+        assert result.dtype == query.dtype
+        error = (result.cpu().double() - wanted).abs().max().item()
+        assert error <= tolerance * max(wanted.abs().max().item(), 1), f"{name}: {error}"
+
+
+@pytest.mark.parametrize(
+    "dtype, width, causal",
+    [
+        ("float32", 16, True),
+        ("float64", 40, False),
+        ("float16", 64, False),
+        ("bfloat16", 64, True),
+        ("bfloat16", 20, True),
+    ],
+)
+def test_every_dtype(dtype, width, causal):
+    agrees(*(made(1, 2, 9, width, dtype=dtype, seed=i) for i in range(3)), is_causal=causal, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "width, queries, keys, causal",
+    [(64, 70, 133, False), (64, 133, 70, True), (32, 1, 65, False), (128, 67, 66, True), (72, 130, 20, True)],
+)
+def test_several_tiles(width, queries, keys, causal):
+    q, k, v = (
+        made(1, 1, queries, width, dtype="float16"),
+        made(1, 1, keys, width, dtype="float16", seed=1),
+        made(1, 1, keys, width, dtype="float16", seed=2),
+    )
+    agrees(q, k, v, is_causal=causal, dtype="float16")
+
+
+def test_several_tiles_without_tensor_cores():
+    agrees(
+        made(2, 33, 5, dtype="float32"),
+        made(2, 70, 5, dtype="float32", seed=1),
+        made(2, 70, 9, dtype="float32", seed=2),
+        is_causal=True,
+    )
+
+
+def test_many_heads_have_blocks_of_more_queries():
+    heads = cresset.cuda.get_device_properties().multi_processor_count
+    q, k, v = (made(heads, 5, 32, dtype="float16", seed=i) for i in range(3))
+    expected = scaled_dot_product_attention(q.double(), k.double(), v.double())
+    result = scaled_dot_product_attention(q.cuda(), k.cuda(), v.cuda())
+    assert (result.cpu().double() - expected).abs().max() < 4e-3
+
+
+@pytest.mark.parametrize("dtype, width", [("float32", 12), ("bfloat16", 32)])
+def test_heads_of_queries_share_keys(dtype, width):
+    agrees(
+        made(2, 6, 10, width, dtype=dtype), made(2, 2, 11, width, dtype=dtype, seed=1), made(2, 2, 11, width, dtype=dtype, seed=2),
+        dtype=dtype, enable_gqa=True, is_causal=True, scale=0.3,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype, width", [("float32", 12), ("float16", 32)])
+@pytest.mark.parametrize("shape, kind", [((10, 11), "numbers"), ((2, 1, 10, 11), "bool"), ((1, 11), "bool")])
+def test_masks(dtype, width, shape, kind):
+    q, k, v = (
+        made(2, 3, 10, width, dtype=dtype),
+        made(2, 3, 11, width, dtype=dtype, seed=1),
+        made(2, 3, 11, width, dtype=dtype, seed=2),
+    )
+    mask = made(*shape, dtype=dtype, seed=5)
+    if kind == "bool":
+        mask = mask > -0.5
+    agrees(q, k, v, mask, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype, width", [("float32", 12), ("float16", 32)])
+def test_a_query_that_sees_nobody_gets_zeros(dtype, width):
+    q = made(1, 1, 3, width, dtype=dtype).cuda().requires_grad_()
+    mask = cresset.tensor([[True, False, True], [False, False, False], [True, True, True]]).cuda()
+    output = scaled_dot_product_attention(q, q, q, mask)
+    assert output[0, 0, 1].tolist() == [0.0] * width
+    output.backward(cresset.ones_like(output))
+    assert q.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype, width", [("float32", 12), ("bfloat16", 32)])
+def test_heads_that_lie_side_by_side(dtype, width):
+    """(batch, time, heads, width), as linear layers give them."""
+    tensors = [made(2, 9, 3, width, dtype=dtype, seed=i) for i in range(3)]
+    agrees(*tensors, dtype=dtype, is_causal=True, arranged=lambda t: t.transpose(1, 2))
+    output = scaled_dot_product_attention(*(t.cuda().transpose(1, 2) for t in tensors))
+    assert output.transpose(1, 2).is_contiguous()
+
+
+@pytest.mark.parametrize("dtype, width", [("float32", 12), ("float16", 32)])
+def test_tensors_that_have_to_be_copied(dtype, width):
+    agrees(
+        *(made(3, width, 7, dtype=dtype, seed=i) for i in range(3)), dtype=dtype, arranged=lambda t: t.transpose(1, 2)
+    )
+    agrees(*(made(7, width, dtype=dtype, seed=i) for i in range(3)), dtype=dtype)
+    agrees(
+        made(2, 2, 3, 7, width, dtype=dtype),
+        *(made(2, 1, 3, 7, width, dtype=dtype, seed=i) for i in (1, 2)),
+        dtype=dtype,
+    )
+
+
+def test_nothing_to_do():
+    q = cresset.zeros(0, 2, 3, 64, dtype=cresset.float16, device="cuda")
+    assert scaled_dot_product_attention(q, q, q).shape == (0, 2, 3, 64)
+    q = cresset.ones(1, 2, 3, 64, dtype=cresset.float16, device="cuda")
+    nothing = cresset.zeros(1, 2, 0, 64, dtype=cresset.float16, device="cuda")
+    assert scaled_dot_product_attention(q, nothing, nothing).cpu().tolist() == cresset.zeros(1, 2, 3, 64).tolist()
+
+
+def test_the_result_does_not_change_from_run_to_run():
+    q, k, v = (made(1, 2, 40, 64, dtype="bfloat16", seed=i).cuda().requires_grad_() for i in range(3))
+
+    def gradients():
+        output = scaled_dot_product_attention(q, k, v, is_causal=True)
+        return cresset.autograd.grad(output, (q, k, v), cresset.ones_like(output))
+
+    for first, second in zip(gradients(), gradients()):
+        assert cresset.equal(first.cpu(), second.cpu())
