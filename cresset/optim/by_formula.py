@@ -42,10 +42,11 @@ class ByFormula(Optimizer):
         if self.defaults.get("differentiable"):
             self._step_by_operations()
             return loss
-        missing = _native.update(type(self).__name__, self._formula, self._calls(), self.state)
+        scaling = (getattr(self, "grad_scale", None), getattr(self, "found_inf", None))  # set by a GradScaler
+        missing = _native.update(type(self).__name__, self._formula, self._calls(), self.state, *scaling)
         if isinstance(missing, list):
             fresh = self._start_all(missing)
-            missing = _native.update(type(self).__name__, self._formula, self._calls(fresh), self.state)
+            missing = _native.update(type(self).__name__, self._formula, self._calls(fresh), self.state, *scaling)
         if missing is NotImplemented:
             self._step_by_operations()
         return loss
@@ -53,8 +54,17 @@ class ByFormula(Optimizer):
     def _start_all(self, missing):
         with cresset.no_grad():
             for index, param in missing:
-                self._start(self.state[param], param, self.param_groups[index])
+                group = self.param_groups[index]
+                self._start(self.state[param], param, group)
+                if param.is_cuda and (group.get("fused") or group.get("capturable")):
+                    self._count_on_device(self.state[param], param.device)
         return {id(param) for _, param in missing}
+
+    def _count_on_device(self, state, device):
+        """Keep step counts where the parameter is: a step then never waits for the host, nor the host for it."""
+        for name in cresset.ops.formulas.update(self._formula).singles:
+            if state.get(name) is not None:
+                state[name] = state[name].to(device)
 
     def _step_by_operations(self):
         formula = cresset.ops.formulas.update(self._formula)

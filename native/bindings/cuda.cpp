@@ -143,12 +143,13 @@ Generator& generator_of(int device) {
   return default_generator(Device{DeviceType::cuda, static_cast<int8_t>(device)});
 }
 
-// cresset.cuda.printing.formula_source, called for a kernel that is not known yet.
-std::string printed_formula(const std::string& name, int which, const char* compute) {
+// A text from cresset.cuda.printing, for a kernel that is not known yet.
+template <class... Arguments>
+std::string printed(const char* function, const Arguments&... arguments) {
   const PyGILState_STATE gil = PyGILState_Ensure();
   std::string text;
   try {
-    text = nb::cast<std::string>(nb::module_::import_("cresset.cuda.printing").attr("formula_source")(name, which, compute));
+    text = nb::cast<std::string>(nb::module_::import_("cresset.cuda.printing").attr(function)(arguments...));
   } catch (nb::python_error& e) {
     e.restore();
     PyGILState_Release(gil);
@@ -157,6 +158,8 @@ std::string printed_formula(const std::string& name, int which, const char* comp
   PyGILState_Release(gil);
   return text;
 }
+std::string printed_formula(const std::string& name, int which, const char* compute) { return printed("formula_source", name, which, compute); }
+std::string printed_update(const char* name, int flags, const char* compute) { return printed("update_source", name, flags, compute); }
 
 std::vector<std::string> nvidia_packages() {
   const PyGILState_STATE gil = PyGILState_Ensure();
@@ -175,6 +178,7 @@ std::vector<std::string> nvidia_packages() {
 void add_cuda(PyObject* module) {
   nb::module_ m = nb::borrow<nb::module_>(module).def_submodule("cuda", "Devices, streams, events, graphs and memory of CUDA; cresset.cuda makes PyTorch's classes of them.");
   formula_text = printed_formula;
+  update_text = printed_update;
   package_folders = nvidia_packages;
   allocation_site = site_of_user;
 

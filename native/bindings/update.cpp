@@ -4,6 +4,7 @@
 
 #include "bindings/python.h"
 #include "ops/updating.h"
+#include "tensor/backend.h"
 
 namespace cresset {
 namespace {
@@ -52,7 +53,7 @@ enum class Answer { ready, missing, elsewhere };
 bool is_ordinary(PyObject* o) { return is_plain_tensor(o) || (parameter_type && PyObject_TypeCheck(o, parameter_type) && !wants_torch_function(o)); }
 
 // Whether the loops can use it. Tensors of other classes and devices and lazy views are left to ordinary operations.
-bool is_usable(const TensorImpl* t) { return t->storage->device.is_cpu() && !t->conjugate_view && (!t->wrapper || is_ordinary(static_cast<PyObject*>(t->wrapper))); }
+bool is_usable(const TensorImpl* t, Device device) { return t->storage->device == device && !t->conjugate_view && (!t->wrapper || is_ordinary(static_cast<PyObject*>(t->wrapper))); }
 
 // Whether two parameters lie in the same memory: then their steps have to follow each other.
 bool has_twins(const std::vector<UpdateTarget>& targets) {
@@ -73,39 +74,55 @@ bool has_twins(const std::vector<UpdateTarget>& targets) {
 Answer gather(const NamedVariant& names, PyObject* param, PyObject* state, UpdateTarget& target) {
   const UpdateVariant& v = *names.variant;
   const AutogradState* grads = state_of(impl_of(param));
-  if (!is_ordinary(param) || !is_usable(impl_of(param)) || !is_usable(grads->grad.get())) return Answer::elsewhere;
+  const Device device = impl_of(param)->storage->device;
+  if (device.is_meta() || !is_ordinary(param) || !is_usable(impl_of(param), device) || !is_usable(grads->grad.get(), device)) return Answer::elsewhere;
   target.tensors[0] = unwrap(param);
   target.tensors[1] = grads->grad;
   if (v.tensor_count == 2 && v.single_count == 0) return Answer::ready;
   PyObject* kept = look_up(state, param);
   if (!kept || !PyDict_Check(kept)) return Answer::missing;
-  const auto take = [&](PyObject* name, Tensor& to) {
+  const auto take = [&](PyObject* name, Tensor& to, Device where) {
     PyObject* value = look_up(kept, name);
     if (!value || !is_tensor(value)) return Answer::missing;
-    if (!is_ordinary(value) || !is_usable(impl_of(value))) return Answer::elsewhere;
+    if (!is_ordinary(value) || !is_usable(impl_of(value), where)) return Answer::elsewhere;
     to = unwrap(value);
     return Answer::ready;
   };
   for (int i = 2; i < v.tensor_count; ++i)
-    if (const Answer a = take(names.tensors[i], target.tensors[i]); a != Answer::ready) return a;
+    if (const Answer a = take(names.tensors[i], target.tensors[i], device); a != Answer::ready) return a;
+  // A step count may be on the CPU though the parameter is not.
+  PyObject* first = v.single_count ? look_up(kept, names.singles[0]) : nullptr;
+  target.singles_on_device = first && is_tensor(first) && has_backend(impl_of(first)->storage->device);
   for (int i = 0; i < v.single_count; ++i)
-    if (const Answer a = take(names.singles[i], target.singles[i]); a != Answer::ready) return a;
+    if (const Answer a = take(names.singles[i], target.singles[i], target.singles_on_device ? device : Device{}); a != Answer::ready) return a;
   return Answer::ready;
 }
 
-// update(who, name, groups, state): one step of all groups, each (flags, numbers, group). Numbers that are not in `numbers` are the
+// A tensor of one float32 on a device, or None.
+Tensor read_single_float(const char* who, PyObject* o) {
+  if (o == Py_None) return {};
+  check_type(is_tensor(o), who, ": expected a tensor of one element, got ", Py_TYPE(o)->tp_name);
+  const Tensor t = unwrap(o);
+  check(t.numel() == 1 && t.dtype() == Dtype::f32 && has_backend(t.device()), who, ": expected one float32 on the device of the parameters, got ", name_of(t.dtype()), " of shape ", list(t.sizes()), " on '",
+        t.device(), "'");
+  return t;
+}
+
+// update(who, name, groups, state[, scale, found]): one step of all groups, each (flags, numbers, group). Numbers that are not in `numbers` are the
 // group's. Returns None when it is done; a list of (index of the group, parameter) for which something is not in the state yet, and
-// then nothing was changed; NotImplemented when ordinary operations have to do it.
+// then nothing was changed; NotImplemented when ordinary operations have to do it. On CUDA `scale` and `found` may be a tensor of one float32 each:
+// gradients are divided by `scale`, and where `found` is not zero nothing changes; then step counts must be on the device too.
 PyObject* update(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     const char *who, *name;
-    PyObject *calls, *state;
-    if (!PyArg_ParseTuple(args, "ssO!O:update", &who, &name, &PyList_Type, &calls, &state)) raise_python();
+    PyObject *calls, *state, *scale = Py_None, *found = Py_None;
+    if (!PyArg_ParseTuple(args, "ssO!O|OO:update", &who, &name, &PyList_Type, &calls, &state, &scale, &found)) raise_python();
     if (has_function_mode || !PyDict_Check(state)) Py_RETURN_NOTIMPLEMENTED;
     static PyObject* params_name = PyUnicode_InternFromString("params");
     const Py_ssize_t count = PyList_GET_SIZE(calls);
     std::vector<UpdateGroup> groups(static_cast<size_t>(count));
     Ref missing;
+    bool on_cpu = false, on_device = false;
     for (Py_ssize_t g = 0; g < count; ++g) {
       PyObject* call = PyList_GET_ITEM(calls, g);
       check_type(PyTuple_Check(call) && PyTuple_GET_SIZE(call) == 3 && PyLong_Check(PyTuple_GET_ITEM(call, 0)) && PyDict_Check(PyTuple_GET_ITEM(call, 1)) && PyDict_Check(PyTuple_GET_ITEM(call, 2)),
@@ -124,7 +141,7 @@ PyObject* update(PyObject*, PyObject* args) {
         const AutogradState* grads = state_of(impl_of(param));
         if (!grads || !grads->grad.defined()) continue;
         switch (gather(names, param, state, made.targets.emplace_back())) {
-          case Answer::ready: break;
+          case Answer::ready: (made.targets.back().tensors[0].device().is_cpu() ? on_cpu : on_device) = true; break;
           case Answer::elsewhere: Py_RETURN_NOTIMPLEMENTED;
           case Answer::missing:
             made.targets.pop_back();
@@ -136,7 +153,12 @@ PyObject* update(PyObject*, PyObject* args) {
       prepare_update(who, made);
       if (has_twins(made.targets)) Py_RETURN_NOTIMPLEMENTED;
     }
+    if (on_cpu && on_device) Py_RETURN_NOTIMPLEMENTED;
     if (missing) return missing.release();
+    if (on_device) {
+      run_update_on_device(who, groups, read_single_float(who, scale), read_single_float(who, found));
+      Py_RETURN_NONE;
+    }
     for (UpdateGroup& group : groups) run_update(group);
     Py_RETURN_NONE;
   });

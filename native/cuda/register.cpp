@@ -10,6 +10,7 @@ void register_cuda_operators() {
   register_cuda_random(r);
   register_cuda_softmax(r);
   register_cuda_normalization(r);
+  register_cuda_updates();
 }
 
 }  // namespace cresset::cuda

@@ -13,5 +13,6 @@ void register_cuda_reduction(Registry& r);
 void register_cuda_random(Registry& r);
 void register_cuda_softmax(Registry& r);
 void register_cuda_normalization(Registry& r);
+void register_cuda_updates();
 
 }  // namespace cresset::cuda

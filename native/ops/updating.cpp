@@ -19,7 +19,7 @@ const UpdateVariant* find_update(const char* name, int flags) {
   return nullptr;
 }
 
-namespace {
+void (*run_update_on_device)(const char*, std::vector<UpdateGroup>&, const Tensor&, const Tensor&) = nullptr;
 
 double read_single(const Tensor& t) {
   if (t.dtype() == Dtype::f32) return *t.data<float>();
@@ -27,6 +27,8 @@ double read_single(const Tensor& t) {
   converter(t.dtype(), Dtype::f64)(t.bytes(), reinterpret_cast<char*>(&v), 1);
   return v;
 }
+
+namespace {
 
 void write_single(const Tensor& t, double v) {
   if (t.dtype() == Dtype::f32) *t.data<float>() = static_cast<float>(v);
@@ -112,12 +114,19 @@ void run_update(UpdateGroup& group) {
       }
     });
   }
+  finish_update(group);
+}
+
+void finish_update(UpdateGroup& group) {
+  const UpdateVariant& v = *group.variant;
   for (UpdateTarget& t : group.targets) {
-    double numbers[kMaxUpdateNumbers + kMaxUpdateSingles], singles[kMaxUpdateSingles];
-    std::copy(group.numbers, group.numbers + v.number_count, numbers);
-    for (int k = 0; k < v.single_count; ++k) singles[k] = numbers[v.number_count + k] = read_single(t.singles[k]);
-    v.advance(numbers, singles);
-    for (int k = 0; k < v.single_count; ++k) write_single(t.singles[k], singles[k]);
+    if (!t.singles_on_device) {
+      double numbers[kMaxUpdateNumbers + kMaxUpdateSingles], singles[kMaxUpdateSingles];
+      std::copy(group.numbers, group.numbers + v.number_count, numbers);
+      for (int k = 0; k < v.single_count; ++k) singles[k] = numbers[v.number_count + k] = read_single(t.singles[k]);
+      v.advance(numbers, singles);
+      for (int k = 0; k < v.single_count; ++k) write_single(t.singles[k], singles[k]);
+    }
     for (int k = 0; k < v.tensor_count; ++k) {
       if (!v.written[k]) continue;
       if (t.packed[k].get() != t.tensors[k].get()) copy_into(t.tensors[k], t.packed[k]);

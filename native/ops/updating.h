@@ -15,6 +15,7 @@ struct UpdateTarget {
   Tensor packed[kMaxUpdateTensors];  // a contiguous copy, where the tensor is not laid out like the parameter
   Dtype dtype[kMaxUpdateTensors];    // of the real numbers that are stored
   bool in_double = false, converts = false;
+  bool singles_on_device = false;    // otherwise they are on the CPU, whatever device the parameter is on
   int64_t count = 0, begin = 0;      // real numbers, and how many come before
 };
 
@@ -25,9 +26,16 @@ struct UpdateGroup {
   std::vector<UpdateTarget> targets;
 };
 
+double read_single(const Tensor& t);                            // one number on the CPU
 const UpdateVariant* find_update(const char* name, int flags);  // null: there is none
 // Checks all that can go wrong and makes the copies that are needed; writes nothing.
 void prepare_update(const char* who, UpdateGroup& group);
 void run_update(UpdateGroup& group);
+// After a step: what was copied is written back, the versions go up, and the singles on the CPU move on.
+void finish_update(UpdateGroup& group);
+
+// The step of all groups, whose parameters are on devices with a backend. `scale` and `found` are undefined, or one float each on the device: the
+// gradients are divided by `scale` first, and nothing happens when `found` is not zero. The backend sets it.
+extern void (*run_update_on_device)(const char* who, std::vector<UpdateGroup>& groups, const Tensor& scale, const Tensor& found);
 
 }  // namespace cresset
