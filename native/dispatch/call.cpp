@@ -6,6 +6,7 @@
 
 #include "dispatch/in_layout.h"
 #include "dispatch/on_host.h"
+#include "dispatch/placement.h"
 #include "dispatch/profile.h"
 
 namespace cresset {
@@ -238,12 +239,22 @@ void execute_on(Call& c, Device device) {
 
 }  // namespace
 
+// On a device with a backend everything must lie there; operators that know all devices see to it themselves.
+static void execute_on_device(Call& c, Device device) {
+  const Run run = c.op.run_on(device);
+  if (c.op.pointwise || c.op.view || (run && run == c.op.run[0])) return c.op.pointwise ? execute_pointwise(c) : execute_on(c, device);
+  if (lies_on(c, device)) [[likely]] return execute_on(c, device);
+  const Placement placement(c, device);
+  execute_on(c, device);
+}
+
 static void execute_surveyed(Call& c, const Survey& s) {
   if (s.laid_out) [[unlikely]] {
     InLayout layout(c);
-    c.op.pointwise ? execute_pointwise(c) : execute_on(c, s.device);
+    has_backend(s.device) ? execute_on_device(c, s.device) : c.op.pointwise ? execute_pointwise(c) : execute_on(c, s.device);
     return layout.finish();
   }
+  if (has_backend(s.device)) return execute_on_device(c, s.device);
   c.op.pointwise ? execute_pointwise(c) : execute_on(c, s.device);
 }
 

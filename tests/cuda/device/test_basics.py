@@ -224,3 +224,15 @@ class TestSharing:
         there, here = torch.load(tmp_path / "x.pt"), torch.load(tmp_path / "x.pt", map_location="cpu")
         assert there["w"].is_cuda and not there["b"].is_cuda and not here["w"].is_cuda and here["w"].tolist() == there["w"].tolist() == [0, 1, 2, 3]
         assert torch.load(tmp_path / "x.pt", map_location="cuda")["b"].is_cuda
+
+
+class TestPlacement:
+    def test_the_error_names_both_arguments(self):
+        with pytest.raises(RuntimeError, match=r"argument 'mat2' is on cpu, 'input' on cuda:0"):
+            torch.mm(torch.ones(2, 2, device="cuda"), torch.ones(2, 2))
+        with pytest.raises(RuntimeError, match="two devices"):
+            torch.nn.functional.cross_entropy(torch.randn(2, 3).cuda(), torch.tensor([0, 1]))
+
+    def test_single_numbers_come_along(self):
+        x = torch.arange(3.0).cuda()
+        assert (x * torch.tensor(2.0)).tolist() == [0, 2, 4] and x.fill_(torch.tensor(7.0)).tolist() == [7, 7, 7]
