@@ -11,6 +11,8 @@ void register_cuda_operators() {
   register_cuda_softmax(r);
   register_cuda_normalization(r);
   register_cuda_updates();
+  register_cuda_class_losses(r);
+  register_cuda_scan(r);
 }
 
 }  // namespace cresset::cuda

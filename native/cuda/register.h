@@ -14,5 +14,7 @@ void register_cuda_random(Registry& r);
 void register_cuda_softmax(Registry& r);
 void register_cuda_normalization(Registry& r);
 void register_cuda_updates();
+void register_cuda_class_losses(Registry& r);
+void register_cuda_scan(Registry& r);
 
 }  // namespace cresset::cuda

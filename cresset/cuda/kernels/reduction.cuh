@@ -70,8 +70,9 @@ struct Operation {
   using Lane = C;
   using Accumulator = C;
   static CRESSET_INLINE Lane start() { return C(1); }
-  static CRESSET_INLINE C times(C a, C b) {
-    if constexpr (is_same<C, int64_t>) return math::mul(a, b);
+  template <class A>
+  static CRESSET_INLINE A times(A a, A b) {
+    if constexpr (is_same<A, int64_t>) return math::mul(a, b);
     else return a * b;
   }
   static CRESSET_INLINE void step(Lane& lane, C x, int64_t) { lane = times(lane, x); }
