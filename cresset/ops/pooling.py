@@ -23,10 +23,19 @@ def _each(values, rank):
 def _differentiate_max(name, rank):
     """The gradient of a maximum goes to the element that was it."""
     op = operator(name, "The maxima over windows, and where in the plane they are.")
+    if not name.startswith("_max_pool"):
+
+        @op.derivative
+        def _(grads, input_info, indices):
+            yield lambda: cresset._max_pool_gradient(grads[0], indices, input_info.shape, rank)
+
+        return
 
     @op.derivative
-    def _(grads, input_info, indices):
-        yield lambda: cresset._max_pool_gradient(grads[0], indices, input_info.shape, rank)
+    def _(grads, input_info, indices, kernel_size, stride, padding, dilation):
+        kernel = _each(kernel_size, rank)
+        window = [*kernel, *(_each(stride, rank) or kernel), *_each(padding, rank), *_each(dilation, rank)]
+        yield lambda: cresset._max_pool_gradient(grads[0], indices, input_info.shape, rank, window)
 
 
 def _differentiate_mean(rank):

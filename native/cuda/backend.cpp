@@ -8,6 +8,7 @@
 #include "cuda/memory.h"
 #include "cuda/pointwise.h"
 #include "cuda/register.h"
+#include "cuda/transpose.h"
 #include "tensor/backend.h"
 #include "tensor/convert.h"
 
@@ -28,7 +29,7 @@ void copy_within(const Tensor& to, const Tensor& from) {
     CRESSET_DRIVER(cuMemcpyDtoDAsync_v2(address(to.bytes()), address(from.bytes()), static_cast<size_t>(bytes_of(to)), place.stream));
     return;
   }
-  launch_copy({to.bytes(), to.dtype(), to.dtype(), to.strides()}, {from.bytes(), from.dtype(), from.dtype(), expanded_strides("copy_", from, to.sizes())}, to.sizes(), to.device());
+  copy_strided({to.bytes(), to.dtype(), to.dtype(), to.strides()}, {from.bytes(), from.dtype(), from.dtype(), expanded_strides("copy_", from, to.sizes())}, to.sizes(), to.device());
 }
 
 // From another device, through memory that lies densely.
@@ -112,7 +113,7 @@ class CudaBackend final : public Backend {
     static constexpr Dtype by_width[] = {Dtype::u8, Dtype::u8, Dtype::i16, Dtype::u8, Dtype::i32, Dtype::u8, Dtype::u8, Dtype::u8, Dtype::i64};
     const Dtype d = width == 16 ? Dtype::c128 : by_width[width];
     const Dims sizes{count, columns, rows}, to_strides{rows * columns, rows, 1}, from_strides{rows * columns, 1, columns};
-    launch_copy({static_cast<char*>(to), d, d, to_strides}, {static_cast<char*>(const_cast<void*>(from)), d, d, from_strides}, sizes, Device{DeviceType::cuda, static_cast<int8_t>(device)});
+    copy_strided({static_cast<char*>(to), d, d, to_strides}, {static_cast<char*>(const_cast<void*>(from)), d, d, from_strides}, sizes, Device{DeviceType::cuda, static_cast<int8_t>(device)});
   }
 
   void fill(const Tensor& t, const Scalar& value) override {

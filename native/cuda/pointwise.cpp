@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
 
+#include "cuda/divider.h"
 #include "cuda/launch.h"
 
 namespace cresset::cuda {
@@ -110,17 +110,6 @@ class Parameters {
   size_t size_ = 0;
 };
 
-struct Divider {
-  uint32_t divisor, magic, shift, unused;
-};
-// quotient = (umulhi(n, magic) + n) >> shift for n below 2^31.
-Divider divider(int64_t size) {
-  const auto d = static_cast<uint32_t>(size);
-  const uint32_t shift = d <= 1 ? 0 : 32 - static_cast<uint32_t>(std::countl_zero(d - 1));
-  const uint64_t magic = ((uint64_t{1} << 32) * ((uint64_t{1} << shift) - d)) / d + 1;
-  return {d, static_cast<uint32_t>(magic), shift, 0};
-}
-
 void put_plan(Parameters& to, const DenseLaunch& l, int attribute_count) {
   to.put(l.elements);
   for (int i = 0; i < l.count; ++i) {
@@ -202,7 +191,7 @@ void launch_elements(const Operator* op, const PointwiseLaunch& l) {
   key.big = count >= (int64_t{1} << 31);
   Parameters parameters;
   put_plan(parameters, dense, op && op->pointwise ? op->pointwise->scalar_count : 0);
-  for (int64_t d = 0; d < rank; ++d) parameters.put(divider(walked.empty() ? 1 : walked[d]));
+  for (int64_t d = 0; d < rank; ++d) parameters.put(Divider(walked.empty() ? 1 : walked[d]));
   for (int i = 0; i < l.count; ++i)
     for (int64_t d = 0; d < rank; ++d) parameters.put(l.on_host >> i & 1 || walked.empty() ? int64_t{0} : strides[i][d]);
   launch_blocks(key, op, place, count, int64_t{kBlockSize} * unroll_of(key), parameters.data());

@@ -5,11 +5,18 @@ namespace cresset::cuda {
 void register_cuda_operators() {
   Registry& r = Registry::instance();
   register_cuda_attention(r);
+  register_cuda_creation(r);
+  register_cuda_indexing(r);
+  register_cuda_joining(r);
   register_cuda_matmul(r);
-  register_cuda_reduction(r);
-  register_cuda_random(r);
-  register_cuda_softmax(r);
   register_cuda_normalization(r);
+  register_cuda_pooling(r);
+  register_cuda_random(r);
+  register_cuda_rearranging(r);
+  register_cuda_reduction(r);
+  register_cuda_scattering(r);
+  register_cuda_softmax(r);
+  register_cuda_sorting(r);
   register_cuda_updates();
   register_cuda_class_losses(r);
   register_cuda_scan(r);

@@ -8,11 +8,18 @@ namespace cresset::cuda {
 void register_cuda_operators();
 
 void register_cuda_attention(Registry& r);
+void register_cuda_creation(Registry& r);
+void register_cuda_indexing(Registry& r);
+void register_cuda_joining(Registry& r);
 void register_cuda_matmul(Registry& r);
-void register_cuda_reduction(Registry& r);
-void register_cuda_random(Registry& r);
-void register_cuda_softmax(Registry& r);
 void register_cuda_normalization(Registry& r);
+void register_cuda_pooling(Registry& r);
+void register_cuda_random(Registry& r);
+void register_cuda_rearranging(Registry& r);
+void register_cuda_reduction(Registry& r);
+void register_cuda_scattering(Registry& r);
+void register_cuda_softmax(Registry& r);
+void register_cuda_sorting(Registry& r);
 void register_cuda_updates();
 void register_cuda_class_losses(Registry& r);
 void register_cuda_scan(Registry& r);

@@ -1,21 +1,11 @@
 // Strided dimensions on their way to a kernel: the structs are those of cresset/cuda/kernels/block.cuh.
 #pragma once
-#include <bit>
 #include <cstdint>
 
 #include "base/small_vector.h"
+#include "cuda/divider.h"
 
 namespace cresset::cuda {
-
-// quotient = (umulhi(n, magic) + n) >> shift for n below 2^31.
-struct Divider {
-  uint32_t divisor = 1, magic = 1, shift = 0, unused = 0;
-  Divider() = default;
-  explicit Divider(int64_t size) : divisor(static_cast<uint32_t>(size)) {
-    shift = divisor <= 1 ? 0 : 32 - static_cast<uint32_t>(std::countl_zero(divisor - 1));
-    magic = static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - divisor)) / (divisor ? divisor : 1) + 1);
-  }
-};
 
 struct Walk {
   static constexpr int kMostDims = 6;

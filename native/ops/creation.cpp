@@ -519,7 +519,7 @@ void register_creation(Registry& r) {
   r.add("logspace(Operand start, Operand end, int steps, float base=10.0, *, " CRESSET_NEW ") -> Tensor",
         infer_logspace, run_logspace, constant);
 
-  r.add("eye(int n, int? m=None, *, " CRESSET_NEW ") -> Tensor", infer_eye, run_eye, constant);
+  r.add("eye(int n, int? m=None, *, " CRESSET_NEW ") -> Tensor", infer_eye, run_eye, filled);
   r.add("tril_indices(int row, int col, int offset=0, *, " CRESSET_NEW ") -> Tensor", infer_tril_indices,
         run_tril_indices, constant);
   r.add("triu_indices(int row, int col, int offset=0, *, " CRESSET_NEW ") -> Tensor", infer_triu_indices,

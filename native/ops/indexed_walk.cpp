@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/parallel.h"
+#include "tensor/backend.h"
 #include "tensor/blocks.h"
 
 namespace cresset {
@@ -241,6 +242,7 @@ IndexedWalk walk_slices(const char* who, const Tensor& indexed, int64_t dim, con
 // ---------------------------------------------------------------- x[i, :, j]
 
 Tensor places_of_mask(const Tensor& mask, DimsView strides) {
+  if (has_backend(mask.device())) return index_steps_on_device.places(mask, strides);
   const Tensor bytes = contiguous(mask);
   const auto* on = bytes.data<uint8_t>();
   Dims sizes = bytes.sizes(), steps(strides), order = bytes.strides();
@@ -280,12 +282,9 @@ Tensor places_of_mask(const Tensor& mask, DimsView strides) {
   return places;
 }
 
-namespace {
+IndexSteps index_steps_on_device;
 
-struct IndexItem {
-  Tensor index;  // int64
-  IndexRule rule;
-};
+namespace {
 
 constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
 
@@ -342,6 +341,15 @@ Tensor combine(const char* who, const SmallVector<IndexItem, 3>& items, const Di
   return offsets;
 }
 
+// An index in host memory travels to the device of the tensor it is for.
+Tensor beside(const char* who, const Tensor& input, const Tensor& index) {
+  if (index.device() == input.device() || input.is_meta() || index.is_meta()) return index;
+  check(index.device().is_cpu(), who, ": indices should be either on cpu or on the same device as the indexed tensor (", input.device(), "), got one on ", index.device());
+  const Tensor there = empty(index.sizes(), index.dtype(), input.device());
+  copy_into(there, index);
+  return there;
+}
+
 }  // namespace
 
 AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<const Tensor> indices) {
@@ -354,7 +362,8 @@ AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<cons
     a.sizes.push_back(input.size(dim));
     a.strides.push_back(input.stride(dim));
   };
-  for (const Tensor& index : indices) {
+  for (const Tensor& given : indices) {
+    const Tensor index = given.defined() ? beside(who, input, given) : given;
     const bool mask = index.defined() && (index.dtype() == Dtype::b8 || index.dtype() == Dtype::u8);
     const int64_t covers = mask ? index.dim() : 1;
     check_index(d + covers <= rank, who, ": too many indices for tensor of dimension ", rank, " (got ", indices.size(),
@@ -404,7 +413,7 @@ AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<cons
     a.index = contiguous(items[0].index);
     a.rule = items[0].rule;
   } else {
-    a.index = combine(who, items, shape);
+    a.index = has_backend(input.device()) ? index_steps_on_device.offsets(who, {items.data(), static_cast<size_t>(items.size())}, shape) : combine(who, items, shape);
     a.rule = {1, kUnbounded, 0, who};
   }
   return a;

@@ -532,7 +532,8 @@ void register_pooling(Registry& r) {
       add("_fractional_max_pool" + d + "d(Tensor input, int[1] kernel_size, int[1] output_size, Tensor random_samples) -> (Tensor output, Tensor indices)", infer_fractional,
           run_fractional, "FractionalMaxPool" + d + "DBackward0");
   }
-  r.add("_max_pool_gradient(Tensor grad_output, Tensor indices, int[] input_size, int rank) -> Tensor", infer_unpool, run_max_pool_gradient, kKnowsLayout, "MaxPoolBackwardBackward0");
+  // The windows where they are known (kernel, stride, padding, dilation of each dimension, one list after the other) are for devices that gather gradients instead of adding them up in order.
+  r.add("_max_pool_gradient(Tensor grad_output, Tensor indices, int[] input_size, int rank, int[] window=[]) -> Tensor", infer_unpool, run_max_pool_gradient, kKnowsLayout, "MaxPoolBackwardBackward0");
   r.add("_max_unpool(Tensor values, Tensor indices, int[] output_size, int rank) -> Tensor", infer_unpool, run_unpool, kKnowsLayout, "MaxUnpool2DBackward0");
   r.add("_avg_pool_gradient(Tensor grad_output, int[] input_size, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override=None) -> Tensor",
         infer_avg_pool_gradient, run_avg_pool_gradient, kKnowsLayout, "AvgPoolBackwardBackward0");

@@ -1,6 +1,7 @@
 // What the threads of a warp and of a block do together: shuffles of any type, and reductions by fixed trees, so that a
 // result has the same bits on every run.
 #pragma once
+#include "divider.cuh"
 #include "math.cuh"
 
 namespace cresset {
@@ -79,12 +80,6 @@ template <class T>
 using wide = typename Wide<T>::type;
 
 // ---- indices of strided memory ----
-
-// Division by a number that is known before the launch, for numbers below 2^31: a product and a shift.
-struct Divider {
-  uint32_t divisor, magic, shift, unused;
-  CRESSET_INLINE uint32_t quotient(uint32_t n) const { return (__umulhi(n, magic) + n) >> shift; }
-};
 
 // Dimensions walked in row-major order: the place in memory of an element, counted in elements. The same struct as in
 // native/cuda/walk.h.

@@ -6,6 +6,7 @@
 //   ARGUMENTS(P, N)         the same with a comma after each, without the dtype
 // and -D options BLOCK, VECTOR and UNROLL, or RANK and BIG.
 #pragma once
+#include "divider.cuh"
 #include "math.cuh"
 
 // A stored element on its way into a formula, which converts it to what it computes in.
@@ -86,10 +87,6 @@ using Index = uint64_t;
 using Index = uint32_t;
 #endif
 
-// Division by a number that is known before the launch: a product and a shift.
-struct Divider {
-  uint32_t divisor, magic, shift, unused;
-};
 struct StridedPlan {
   Plan plan;
   Divider sizes[RANK];  // from the outermost dimension to the innermost
@@ -113,11 +110,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) pointwise_strided(const Stri
       Index index = rest;
       if (d > 0) {
         const Divider& size = strided.sizes[d];
-#if BIG
-        const Index quotient = rest / size.divisor;
-#else
-        const Index quotient = (__umulhi(rest, size.magic) + rest) >> size.shift;
-#endif
+        const Index quotient = divided(rest, size);
         index = rest - quotient * size.divisor;
         rest = quotient;
       }

@@ -1,8 +1,13 @@
 // Counting and moving bits, loads with cache hints, and the arithmetic and conversions that CUDA names by their rounding.
 #pragma once
 
-inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+// In plain arithmetic: the compiler's own calls a library that programs are not linked with.
+inline int __popcll(unsigned long long x) {
+  x -= x >> 1 & 0x5555555555555555;
+  x = (x & 0x3333333333333333) + (x >> 2 & 0x3333333333333333);
+  return int(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0f) * 0x0101010101010101 >> 56);
+}
+inline int __popc(unsigned x) { return __popcll(x); }
 inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
 inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 inline int __ffs(int x) { return __builtin_ffs(x); }

@@ -1,0 +1,124 @@
+// Numbers by rule: arange, linspace, logspace, and the index pairs of triangles. RANGE, SPACE, TRIANGLE: which kernel is wanted.
+#pragma once
+#include "math.cuh"
+
+#ifdef RANGE
+// What a range counts in: 64-bit integers for integers, double for float and double, float for the halves.
+template <class Element>
+struct StepOf {
+  using type = int64_t;
+};
+template <>
+struct StepOf<float> {
+  using type = double;
+};
+template <>
+struct StepOf<double> {
+  using type = double;
+};
+template <>
+struct StepOf<half> {
+  using type = float;
+};
+template <>
+struct StepOf<bfloat16> {
+  using type = float;
+};
+
+extern "C" __global__ void __launch_bounds__(256) count_up(T* out, int64_t n, double start, double step, int64_t integer_start, int64_t integer_step) {
+  using Step = typename StepOf<T>::type;
+  constexpr int kVector = sizeof(T) >= 16 ? 1 : 4;
+  const int64_t first = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * kVector;
+#pragma unroll
+  for (int k = 0; k < kVector; ++k) {
+    const int64_t i = first + k;
+    if (i >= n) return;
+    if constexpr (is_same<Step, int64_t>) out[i] = static_cast<T>(math::add(integer_start, math::mul(integer_step, i)));
+    else out[i] = convert<T>(static_cast<Step>(start) + static_cast<Step>(step) * static_cast<Step>(i));
+  }
+}
+#endif
+
+#ifdef SPACE
+// From start to stop in n > 1 steps, counting up in the first half and down from the end in the second.
+// EXPONENTS: the numbers are exponents of `base`.
+template <class Number>
+__device__ __forceinline__ Number spaced(Number start, Number stop, int64_t i, int64_t n) {
+  const Number step = (stop - start) / static_cast<Number>(n - 1);
+  if (i < n / 2) return fma(step, static_cast<Number>(i), start);
+  return fma(-step, static_cast<Number>(n - 1 - i), stop);
+}
+// Half-precision arithmetic: every step is rounded.
+template <class Half>
+__device__ __forceinline__ float rounded(float v) {
+  return convert<float>(convert<Half>(v));
+}
+template <class Half>
+__device__ __forceinline__ float spaced_half(float start, float stop, int64_t i, int64_t n) {
+  const float step = rounded<Half>(rounded<Half>(stop - start) / rounded<Half>(static_cast<float>(n - 1)));
+  if (i < n / 2) return rounded<Half>(start + rounded<Half>(step * rounded<Half>(static_cast<float>(i))));
+  return rounded<Half>(stop - rounded<Half>(step * rounded<Half>(static_cast<float>(n - 1 - i))));
+}
+template <class Element>
+__device__ __forceinline__ Element element(int64_t i, int64_t n, double start, double stop, double start_imag, double stop_imag) {
+  if constexpr (is_complex<Element>) {
+    using Part = part<opmath<Element>>;
+    const Part re = spaced(static_cast<Part>(start), static_cast<Part>(stop), i, n);
+    const Part im = spaced(static_cast<Part>(start_imag), static_cast<Part>(stop_imag), i, n);
+    return convert<Element>(opmath<Element>(re, im));
+  } else if constexpr (is_half<Element>) {
+    return convert<Element>(spaced_half<Element>(static_cast<float>(start), static_cast<float>(stop), i, n));
+  } else if constexpr (is_float<Element>) {
+    return spaced(static_cast<Element>(start), static_cast<Element>(stop), i, n);
+  } else {
+    const double step = (stop - start) / static_cast<double>(n - 1);
+    return convert<Element>(i < n / 2 ? start + step * static_cast<double>(i) : stop - step * static_cast<double>(n - 1 - i));
+  }
+}
+extern "C" __global__ void __launch_bounds__(256) space(T* out, int64_t n, double start, double stop, double start_imag, double stop_imag, double base) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= n) return;
+#if EXPONENTS
+  const double step = n > 1 ? (stop - start) / static_cast<double>(n - 1) : 0;
+  const double exponent = n == 1 || i < n / 2 ? start + step * static_cast<double>(i) : stop - step * static_cast<double>(n - 1 - i);
+  out[i] = convert<T>(pow(base, exponent));
+#else
+  out[i] = element<T>(i, n, start, stop, start_imag, stop_imag);
+#endif
+}
+#endif
+
+#ifdef TRIANGLE
+// How many elements stand above row r: rows below `first` are empty, then they grow by one from `width` on up to `columns`.
+__device__ __forceinline__ int64_t above(int64_t r, int64_t first, int64_t width, int64_t columns) {
+  const int64_t rows = r - first, growing = columns - width < rows ? columns - width : rows;  // rows that are shorter than full
+  if (rows <= 0) return 0;
+  return growing * width + growing * (growing - 1) / 2 + (rows - growing) * columns;
+}
+// pairs[0][i], pairs[1][i]: the row and column of the i-th element of the lower triangle; of the upper one the same counted from the end.
+extern "C" __global__ void __launch_bounds__(256) triangle_pairs(T* pairs, int64_t n, int64_t rows, int64_t columns, int64_t offset) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= n) return;
+#if UPPER
+  // Turned by half a turn the upper triangle from `offset` on is the lower one up to columns - rows - offset.
+  const int64_t place = n - 1 - i, lower = columns - rows - offset;
+#else
+  const int64_t place = i, lower = offset;
+#endif
+  const int64_t first = lower < 0 ? -lower : 0, grown = first + lower + 1, width = grown < columns ? grown : columns;
+  int64_t low = first, high = rows - 1;  // the last row with no more than `place` above it
+  while (low < high) {
+    const int64_t middle = (low + high + 1) / 2;
+    if (above(middle, first, width, columns) <= place) low = middle;
+    else high = middle - 1;
+  }
+  const int64_t column = place - above(low, first, width, columns);
+#if UPPER
+  pairs[i] = static_cast<T>(rows - 1 - low);
+  pairs[n + i] = static_cast<T>(columns - 1 - column);
+#else
+  pairs[i] = static_cast<T>(low);
+  pairs[n + i] = static_cast<T>(column);
+#endif
+}
+#endif

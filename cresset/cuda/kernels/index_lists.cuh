@@ -1,0 +1,63 @@
+// Lists of indices: several joined to one list of offsets, and positions repeated. OFFSETS, REPEAT: which kernel is wanted.
+#pragma once
+#include "divider.cuh"
+#include "fault.cuh"
+
+constexpr int kMostDims = 8;
+
+#ifdef OFFSETS
+struct List {
+  const int64_t* index;
+  int64_t scale, bound, wrap;
+  int64_t strides[kMostDims];
+};
+struct Lists {
+  int64_t count;
+  int64_t* offsets;
+  Fault* fault;
+  int64_t operation;
+  Divider sizes[kMostDims];
+  List lists[LISTS];
+};
+
+// x[i, j, k]: the sum of what each index stands for.
+extern "C" __global__ void __launch_bounds__(256) index_offsets(const Lists l) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= l.count) return;
+  int64_t at[LISTS] = {};
+  uint64_t rest = static_cast<uint64_t>(i);
+#pragma unroll
+  for (int d = RANK - 1; d >= 0; --d) {
+    uint64_t along = rest;
+    if (d > 0) {
+      rest = rest < 0x7fffffffu ? divided(static_cast<uint32_t>(rest), l.sizes[d]) : rest / l.sizes[d].divisor;
+      along -= rest * l.sizes[d].divisor;
+    }
+#pragma unroll
+    for (int k = 0; k < LISTS; ++k) at[k] += static_cast<int64_t>(along) * l.lists[k].strides[d];
+  }
+  int64_t offset = 0;
+#pragma unroll
+  for (int k = 0; k < LISTS; ++k) {
+    const int64_t value = l.lists[k].index[at[k]], place = value < 0 ? value + l.lists[k].wrap : value;
+    if (static_cast<uint64_t>(place) < static_cast<uint64_t>(l.lists[k].bound)) offset += place * l.lists[k].scale;
+    else report(l.fault, static_cast<int32_t>(l.operation), value, at[k], l.lists[k].bound);
+  }
+  l.offsets[i] = offset;
+}
+#endif
+
+#ifdef REPEAT
+// out[i] = the first position whose end lies beyond i. ends: the sums of the repeats up to each position.
+extern "C" __global__ void __launch_bounds__(256) repeat_positions(const int64_t* ends, int64_t n, T* out, int64_t total) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= total) return;
+  int64_t low = 0, high = n;
+  while (low < high) {
+    const int64_t middle = (low + high) / 2;
+    if (ends[middle] > i) high = middle;
+    else low = middle + 1;
+  }
+  out[i] = static_cast<T>(low);
+}
+#endif

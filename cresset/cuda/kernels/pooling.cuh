@@ -1,0 +1,178 @@
+// Pooling over windows of the last three dimensions: maxima and means, and their gradients. FORWARD_MAX, FORWARD_MEAN, GRADIENT_MAX, GRADIENT_MEAN:
+// which kernel is wanted. A thread computes one element; gradients are gathered, window by window in order, so that the same bits come out on every run.
+// The same struct as in native/cuda/pooling.cpp.
+#pragma once
+#include "divider.cuh"
+
+struct Axis {
+  int32_t in, out, kernel, stride, padding, dilation;
+};
+struct Windows {
+  int64_t count;                      // elements to compute
+  Axis axes[3];
+  Divider channels, sizes[3];         // of what is computed
+  int64_t strides[5];                 // of what is read: image, channel, and the three dimensions
+  int64_t include_padding, divide_by; // divide_by 0: by the size of the window
+};
+
+#if BIG
+using Index = uint64_t;
+#else
+using Index = uint32_t;
+#endif
+
+struct Range {
+  int32_t begin, end, length;  // length: with the padding that the window covers
+};
+// The elements that window o sees: begin, begin + dilation, ... below end.
+__device__ __forceinline__ Range window(const Axis& a, int32_t o) {
+#if ADAPTIVE
+  const int32_t begin = static_cast<int32_t>(static_cast<int64_t>(o) * a.in / a.out), end = static_cast<int32_t>((static_cast<int64_t>(o + 1) * a.in + a.out - 1) / a.out);
+  return {begin, end, end - begin};
+#else
+  const int32_t start = o * a.stride - a.padding, stop = start + a.dilation * (a.kernel - 1) + 1;
+  const int32_t begin = start >= 0 ? start : start + (-start + a.dilation - 1) / a.dilation * a.dilation;
+  return {begin, stop < a.in ? stop : a.in, (stop < a.in + a.padding ? stop : a.in + a.padding) - start};
+#endif
+}
+// The windows that may see element i: from begin up to end.
+__device__ __forceinline__ Range seen_by(const Axis& a, int32_t i) {
+#if ADAPTIVE
+  const int32_t end = static_cast<int32_t>((static_cast<int64_t>(i + 1) * a.out + a.in - 1) / a.in);
+  return {static_cast<int32_t>(static_cast<int64_t>(i) * a.out / a.in), end < a.out ? end : a.out, 0};
+#else
+  const int32_t reach = a.dilation * (a.kernel - 1) + 1, from = i + a.padding - reach + 1;
+  const int32_t begin = from > 0 ? (from + a.stride - 1) / a.stride : 0, end = (i + a.padding) / a.stride + 1;
+  return {begin, end < a.out ? end : a.out, 0};
+#endif
+}
+__device__ __forceinline__ bool sees(const Axis& a, int32_t o, int32_t i) {
+  const Range r = window(a, o);
+#if ADAPTIVE
+  return i >= r.begin && i < r.end;
+#else
+  return i >= r.begin && i < r.end && (a.dilation == 1 || (i - r.begin) % a.dilation == 0);
+#endif
+}
+
+struct Place {
+  int64_t image, channel;
+  int32_t at[3];
+};
+// Element i of what is computed, which lies densely: LAST with the channels innermost.
+__device__ __forceinline__ Place place_of(const Windows& w, int64_t i) {
+  Place p;
+  Index rest = static_cast<Index>(i);
+  const auto split = [&](const Divider& size) {
+    const Index quotient = divided(rest, size);
+    const int32_t at = static_cast<int32_t>(rest - quotient * size.divisor);
+    rest = quotient;
+    return at;
+  };
+#if LAST
+  p.channel = split(w.channels);
+#endif
+  p.at[2] = split(w.sizes[2]);
+  p.at[1] = split(w.sizes[1]);
+  p.at[0] = split(w.sizes[0]);
+#if !LAST
+  p.channel = split(w.channels);
+#endif
+  p.image = static_cast<int64_t>(rest);
+  return p;
+}
+__device__ __forceinline__ int64_t plane_of(const Windows& w, const Place& p) { return p.image * w.strides[0] + p.channel * w.strides[1]; }
+
+template <class A>
+__device__ __forceinline__ A shared_by(A sum, int64_t count) {
+  if constexpr (is_complex<A>) return sum / static_cast<part<A>>(count);
+  else return static_cast<A>(sum / static_cast<A>(count));
+}
+
+__device__ __forceinline__ int64_t divisor(const Windows& w, const Range* r) {
+  if (w.divide_by) return w.divide_by;
+  int64_t n = 1;
+#pragma unroll
+  for (int d = 0; d < 3; ++d) n *= w.include_padding ? r[d].length : r[d].end - r[d].begin;
+  return n;
+}
+
+#ifdef FORWARD_MAX
+template <class A>
+__device__ __forceinline__ A lowest() {
+  if constexpr (is_float<A>) return static_cast<A>(-INFINITY);
+  else if constexpr (is_signed_integer<A>) return static_cast<A>(static_cast<uint64_t>(1) << (8 * sizeof(A) - 1));
+  else return A(0);
+}
+extern "C" __global__ void __launch_bounds__(256) max_pool(const T* x, T* y, int64_t* indices, const Windows w) {
+  using A = opmath<T>;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= w.count) return;
+  const Place p = place_of(w, i);
+  const T* plane = x + plane_of(w, p);
+  const Range r[3] = {window(w.axes[0], p.at[0]), window(w.axes[1], p.at[1]), window(w.axes[2], p.at[2])};
+  A best = lowest<A>();
+  int64_t index = (static_cast<int64_t>(r[0].begin) * w.axes[1].in + r[1].begin) * w.axes[2].in + r[2].begin;
+  for (int32_t a = r[0].begin; a < r[0].end; a += w.axes[0].dilation)
+    for (int32_t b = r[1].begin; b < r[1].end; b += w.axes[1].dilation) {
+      const T* line = plane + a * w.strides[2] + b * w.strides[3];
+      const int64_t first = (static_cast<int64_t>(a) * w.axes[1].in + b) * w.axes[2].in;
+      for (int32_t c = r[2].begin; c < r[2].end; c += w.axes[2].dilation) {
+        const A v = convert<A>(line[c * w.strides[4]]);
+        if (v > best || v != v) {
+          best = v;
+          index = first + c;
+        }
+      }
+    }
+  y[i] = convert<T>(best);
+  indices[i] = index;
+}
+#endif
+
+#ifdef FORWARD_MEAN
+extern "C" __global__ void __launch_bounds__(256) mean_pool(const T* x, T* y, const Windows w) {
+  using A = opmath<T>;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= w.count) return;
+  const Place p = place_of(w, i);
+  const T* plane = x + plane_of(w, p);
+  const Range r[3] = {window(w.axes[0], p.at[0]), window(w.axes[1], p.at[1]), window(w.axes[2], p.at[2])};
+  A sum = A(0);
+  for (int32_t a = r[0].begin; a < r[0].end; ++a)
+    for (int32_t b = r[1].begin; b < r[1].end; ++b) {
+      const T* line = plane + a * w.strides[2] + b * w.strides[3];
+      for (int32_t c = r[2].begin; c < r[2].end; ++c) sum = sum + convert<A>(line[c * w.strides[4]]);
+    }
+  y[i] = convert<T>(shared_by(sum, divisor(w, r)));
+}
+#endif
+
+#if defined(GRADIENT_MAX) || defined(GRADIENT_MEAN)
+// Element i of the input's gradient: what the windows that see it bring. For the maximum those whose index is the element's.
+extern "C" __global__ void __launch_bounds__(256) pool_gradient(const T* dy, const int64_t* indices, T* dx, const Windows w) {
+  using A = opmath<T>;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= w.count) return;
+  const Place p = place_of(w, i);
+  const int64_t plane = plane_of(w, p);
+  const Range r[3] = {seen_by(w.axes[0], p.at[0]), seen_by(w.axes[1], p.at[1]), seen_by(w.axes[2], p.at[2])};
+#ifdef GRADIENT_MAX
+  const int64_t own = (static_cast<int64_t>(p.at[0]) * w.axes[1].in + p.at[1]) * w.axes[2].in + p.at[2];
+#endif
+  A sum = A(0);
+  for (int32_t a = r[0].begin; a < r[0].end; ++a)
+    for (int32_t b = r[1].begin; b < r[1].end; ++b)
+      for (int32_t c = r[2].begin; c < r[2].end; ++c) {
+        const int64_t at = plane + a * w.strides[2] + b * w.strides[3] + c * w.strides[4];
+#ifdef GRADIENT_MAX
+        if (indices[at] == own) sum = sum + convert<A>(dy[at]);
+#else
+        if (!sees(w.axes[0], a, p.at[0]) || !sees(w.axes[1], b, p.at[1]) || !sees(w.axes[2], c, p.at[2])) continue;
+        const Range windows[3] = {window(w.axes[0], a), window(w.axes[1], b), window(w.axes[2], c)};
+        sum = sum + shared_by(convert<A>(dy[at]), divisor(w, windows));
+#endif
+      }
+  dx[i] = convert<T>(sum);
+}
+#endif

@@ -1,0 +1,129 @@
+// Sorting keys with their positions, one digit of eight bits a pass from the lowest to the highest: count the digits of each tile, sum the
+// counts, move. Each pass keeps the order of equal digits.
+//
+// KEY is dtype_u32 or dtype_u64. COUNT, SUM, MOVE: which kernel is wanted. FIRST: the positions are 0, 1, 2, ... and not in memory. BY_ROW: the digit is one of position / length.
+#pragma once
+#include "digits.cuh"
+#include "divider.cuh"
+
+constexpr int kItems = 8, kTile = kSortBlock * kItems;
+
+__device__ __forceinline__ uint32_t digit_of(KEY key, int32_t position, int32_t shift, const Divider& length) {
+#if BY_ROW
+  return divided(static_cast<uint32_t>(position), length) >> shift & 255;
+#else
+  return static_cast<uint32_t>(key >> shift) & 255;
+#endif
+}
+
+#ifdef COUNT
+// counts[digit][tile]
+extern "C" __global__ void __launch_bounds__(kSortBlock) count_digits(const KEY* keys, const int32_t* positions, int32_t n, int32_t shift, const Divider length,
+                                                                      uint32_t* counts, int32_t tiles) {
+  __shared__ uint32_t bins[kSortWarps][kDigits];
+  const int32_t first = static_cast<int32_t>(blockIdx.x) * kTile;
+  for (int w = 0; w < kSortWarps; ++w) bins[w][threadIdx.x] = 0;
+  __syncthreads();
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) {
+    const int64_t i = static_cast<int64_t>(first) + j * kSortBlock + threadIdx.x;
+    if (i >= n) break;
+#if BY_ROW
+    const uint32_t digit = digit_of(0, positions[i], shift, length);
+#else
+    const uint32_t digit = digit_of(keys[i], 0, shift, length);
+#endif
+    atomicAdd(&bins[threadIdx.x / 32][digit], 1u);
+  }
+  __syncthreads();
+  uint32_t sum = 0;
+  for (int w = 0; w < kSortWarps; ++w) sum += bins[w][threadIdx.x];
+  counts[static_cast<int64_t>(threadIdx.x) * tiles + blockIdx.x] = sum;
+}
+
+#endif
+
+#ifdef SUM
+// A block for each digit: how many keys of earlier tiles have it, and how many there are in all.
+extern "C" __global__ void __launch_bounds__(kSortBlock) sum_counts(uint32_t* counts, uint32_t* totals, int32_t tiles) {
+  __shared__ uint32_t sums[kSortWarps], carried;
+  uint32_t* row = counts + static_cast<int64_t>(blockIdx.x) * tiles;
+  uint32_t carry = 0;
+  for (int32_t first = 0; first < tiles; first += kSortBlock) {
+    const int32_t i = first + static_cast<int32_t>(threadIdx.x);
+    const uint32_t count = i < tiles ? row[i] : 0;
+    const uint32_t before = carry + sum_before(count, sums);
+    if (i < tiles) row[i] = before;
+    if (threadIdx.x == kSortBlock - 1) carried = before + count;
+    __syncthreads();
+    carry = carried;
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) totals[blockIdx.x] = carry;
+}
+
+#endif
+
+#ifdef MOVE
+extern "C" __global__ void __launch_bounds__(kSortBlock) move_by_digit(const KEY* keys, const int32_t* positions, KEY* to_keys, int32_t* to_positions, int32_t n, int32_t shift,
+                                                                       const Divider length, const uint32_t* counts, const uint32_t* totals, int32_t tiles) {
+  __shared__ DigitCounts places_of;
+  __shared__ uint32_t target[kDigits], sums[kSortWarps];
+  __shared__ KEY staged[kTile];
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kTile;
+  const int32_t valid = static_cast<int32_t>(n - first < kTile ? n - first : kTile);
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  KEY key[kItems];
+  int32_t position[kItems];
+  uint32_t digit[kItems], place[kItems];
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) {
+    const int32_t i = static_cast<int32_t>((warp * kItems + j) * 32 + lane);
+    const bool is_there = i < valid;
+    key[j] = is_there ? keys[first + i] : KEY(0);
+#if FIRST
+    position[j] = static_cast<int32_t>(first + i);
+#else
+    position[j] = is_there ? positions[first + i] : 0;
+#endif
+    digit[j] = is_there ? digit_of(key[j], position[j], shift, length) : 255;  // those beyond the end stay behind all others
+  }
+  // Where the digit's keys of this tile go, less where they stand in the tile.
+  const uint32_t base = sum_before(totals[threadIdx.x], sums) + counts[static_cast<int64_t>(threadIdx.x) * tiles + blockIdx.x];
+  place_by_digit(digit, place, places_of);
+  target[threadIdx.x] = base - places_of.start[threadIdx.x];
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) staged[place[j]] = key[j];
+  __syncthreads();
+  // The digits of the staged items tell where they go: by key they can be read again, by row they are kept aside.
+  uint32_t to[kItems];
+#if BY_ROW
+  uint16_t* const kept = reinterpret_cast<uint16_t*>(&places_of.of_warp[0][0]);
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) kept[place[j]] = static_cast<uint16_t>(digit[j]);
+  __syncthreads();
+#endif
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) {
+    const int32_t i = static_cast<int32_t>(j * kSortBlock + threadIdx.x);
+    if (i >= valid) continue;
+    const KEY k = staged[i];
+#if BY_ROW
+    to[j] = target[kept[i]] + static_cast<uint32_t>(i);
+#else
+    to[j] = target[digit_of(k, 0, shift, length)] + static_cast<uint32_t>(i);
+#endif
+    to_keys[to[j]] = k;
+  }
+  __syncthreads();
+  int32_t* const staged_positions = reinterpret_cast<int32_t*>(staged);
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) staged_positions[place[j]] = position[j];
+  __syncthreads();
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) {
+    const int32_t i = static_cast<int32_t>(j * kSortBlock + threadIdx.x);
+    if (i < valid) to_positions[to[j]] = staged_positions[i];
+  }
+}
+#endif

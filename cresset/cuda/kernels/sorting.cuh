@@ -1,0 +1,210 @@
+// Sorting and selecting along rows of `length` elements that lie one after the other. ROWS, KEYS, TAKE, SELECT, MIDDLE, MODE, STARTS, GROUPS: which
+// kernel is wanted. All sorts are stable.
+#pragma once
+#include "digits.cuh"
+#include "ordered_keys.cuh"
+
+using Key = key_type<T>;
+
+#ifdef ROWS
+// A block sorts a row of up to 256 * ITEMS elements. With CHOSEN the row is of those elements of a longer one that `chosen` names.
+extern "C" __global__ void __launch_bounds__(kSortBlock) sort_rows(const T* x, const int32_t* chosen, T* values, int64_t* indices, int64_t length, int32_t count, int32_t descending) {
+  __shared__ DigitCounts counts;
+  __shared__ Key keys[kSortBlock * ITEMS];
+  __shared__ int32_t positions[kSortBlock * ITEMS];
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const T* row = x + blockIdx.x * length;
+  Key key[ITEMS];
+  int32_t position[ITEMS];
+#pragma unroll
+  for (int j = 0; j < ITEMS; ++j) {
+    const int32_t i = static_cast<int32_t>((warp * ITEMS + j) * 32 + lane);
+    position[j] = 0;
+    key[j] = all_ones<T>;  // those beyond the end stay behind all others
+    if (i >= count) continue;
+#if CHOSEN
+    position[j] = chosen[static_cast<int64_t>(blockIdx.x) * count + i];
+#else
+    position[j] = i;
+#endif
+    key[j] = key_of(row[position[j]], descending != 0);
+  }
+#pragma unroll 1
+  for (int shift = 0; shift < static_cast<int>(8 * sizeof(T)); shift += 8) {
+    uint32_t digit[ITEMS], place[ITEMS];
+#pragma unroll
+    for (int j = 0; j < ITEMS; ++j) digit[j] = static_cast<uint32_t>(key[j] >> shift) & 255;
+    place_by_digit(digit, place, counts);
+#pragma unroll
+    for (int j = 0; j < ITEMS; ++j) {
+      keys[place[j]] = key[j];
+      positions[place[j]] = position[j];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < ITEMS; ++j) {
+      const unsigned i = (warp * ITEMS + j) * 32 + lane;
+      key[j] = keys[i];
+      position[j] = positions[i];
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int j = 0; j < ITEMS; ++j) {
+    const int32_t i = static_cast<int32_t>((warp * ITEMS + j) * 32 + lane);
+    if (i >= count) continue;
+    const int64_t to = static_cast<int64_t>(blockIdx.x) * count + i;
+    values[to] = row[position[j]];
+    indices[to] = position[j];
+  }
+}
+#endif
+
+#ifdef KEYS
+extern "C" __global__ void __launch_bounds__(256) make_keys(const T* x, Key* keys, int64_t n, int32_t descending) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i < n) keys[i] = key_of(x[i], descending != 0);
+}
+#endif
+
+#ifdef TAKE
+// The first `count` of each sorted row; positions count over all rows.
+extern "C" __global__ void __launch_bounds__(256) take_sorted(const T* x, const int32_t* positions, T* values, int64_t* indices, int64_t n, int64_t length, int64_t count) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= n) return;
+  const int64_t row = i / count, at = positions[row * length + (i - row * count)];
+  values[i] = x[at];
+  indices[i] = at - row * length;
+}
+#endif
+
+#ifdef SELECT
+// Which elements of a row are its first `count` in order: those before the last of them, then of those equal to it as many as are wanted, each as
+// they come. The last one's key is found digit by digit from the highest on.
+extern "C" __global__ void __launch_bounds__(kSortBlock) select_rows(const T* x, int32_t* chosen, int32_t length, int32_t count, int32_t descending) {
+  __shared__ uint32_t bins[kDigits], sums[kSortWarps], found_digit, found_rest;
+  const T* row = x + static_cast<int64_t>(blockIdx.x) * length;
+  int32_t* to = chosen + static_cast<int64_t>(blockIdx.x) * count;
+  constexpr int kUnroll = 4;
+  Key prefix = 0, mask = 0;
+  uint32_t rest = static_cast<uint32_t>(count);  // how many are wanted of the keys that begin with `prefix`
+  for (int shift = static_cast<int>(8 * sizeof(T)) - 8; shift >= 0; shift -= 8) {
+    bins[threadIdx.x] = 0;
+    __syncthreads();
+    for (int32_t first = static_cast<int32_t>(threadIdx.x); first < length; first += kSortBlock * kUnroll) {
+      T v[kUnroll];
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u)
+        if (first + u * kSortBlock < length) v[u] = row[first + u * kSortBlock];
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) {
+        if (first + u * kSortBlock >= length) continue;
+        const Key key = key_of(v[u], descending != 0);
+        if ((key & mask) == prefix) atomicAdd(&bins[static_cast<uint32_t>(key >> shift) & 255], 1u);
+      }
+    }
+    __syncthreads();
+    const uint32_t own = bins[threadIdx.x], before = sum_before(own, sums);
+    if (before < rest && rest <= before + own) {
+      found_digit = threadIdx.x;
+      found_rest = rest - before;
+    }
+    __syncthreads();
+    prefix |= static_cast<Key>(found_digit) << shift;
+    mask |= static_cast<Key>(255) << shift;
+    rest = found_rest;
+    __syncthreads();
+  }
+  // In order, 256 at a time: how many of either kind were seen so far.
+  uint32_t lower = 0, equal = 0;
+  const uint32_t all_lower = static_cast<uint32_t>(count) - rest;
+  for (int32_t first = 0; first < length; first += kSortBlock) {
+    const int32_t i = first + static_cast<int32_t>(threadIdx.x);
+    const Key key = i < length ? key_of(row[i], descending != 0) : all_ones<T>;
+    const bool is_lower = i < length && key < prefix, is_equal = i < length && key == prefix;
+    // Both counts in one sum: 256 of each fit in 16 bits.
+    const uint32_t own = (is_lower ? 1u : 0u) | (is_equal ? 1u << 16 : 0u), before = sum_before(own, sums);
+    if (is_lower) to[lower + (before & 0xffff)] = i;
+    if (is_equal && equal + (before >> 16) < rest) to[all_lower + equal + (before >> 16)] = i;
+    if (threadIdx.x == kSortBlock - 1) found_digit = before + own;
+    __syncthreads();
+    lower += found_digit & 0xffff;
+    equal += found_digit >> 16;
+    __syncthreads();
+  }
+}
+#endif
+
+#ifdef MIDDLE
+template <class Element>
+__device__ __forceinline__ bool is_nan(Element v) {
+  if constexpr (is_half<Element>) return static_cast<float>(v) != static_cast<float>(v);
+  else if constexpr (is_float<Element>) return v != v;
+  else return false;
+}
+// One element of each sorted row, of `values` and `indices`: place k, or where k is negative the median: the lower of the two middle ones of those that are
+// not nan, which come last; the first nan where there is one, unless they are passed over.
+extern "C" __global__ void __launch_bounds__(256) pick_from_sorted(const T* values, const int64_t* indices, T* value, int64_t* index, int64_t rows, int64_t length, int64_t k,
+                                                                   int32_t skip_nan) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (row >= rows) return;
+  const T* v = values + row * length;
+  int64_t at = k;
+  if (k < 0) {
+    int64_t low = 0, high = length;  // the first nan
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (is_nan(v[middle])) high = middle;
+      else low = middle + 1;
+    }
+    at = low == length || (skip_nan && low > 0) ? (low - 1) / 2 : low;
+    if (low == 0) at = 0;
+  }
+  value[row] = v[at];
+  if (index) index[row] = indices[row * length + at];
+}
+#endif
+
+#ifdef MODE
+// The most frequent element of each sorted row, the smallest if there are several; nan are all different.
+extern "C" __global__ void __launch_bounds__(64) mode_of_sorted(const T* values, const int64_t* indices, T* value, int64_t* index, int64_t rows, int64_t length) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * 64 + threadIdx.x;
+  if (row >= rows) return;
+  const T* v = values + row * length;
+  int64_t most = 0, run = 0, last = 0;
+  for (int64_t i = 0; i < length; ++i) {
+    ++run;
+    const opmath<T> own = convert<opmath<T>>(v[i]);
+    if (i + 1 < length && own == convert<opmath<T>>(v[i + 1])) continue;
+    if (run > most) {
+      most = run;
+      last = i;
+    }
+    run = 0;
+  }
+  value[row] = v[last];
+  index[row] = indices[row * length + last];
+}
+#endif
+
+#ifdef STARTS
+// Where a new group begins: among sorted keys where the key changes, or with PLAIN among elements where the element does. Every nan is a group.
+extern "C" __global__ void __launch_bounds__(256) group_starts(const T* x, const Key* keys, uint8_t* starts, int64_t n, int32_t has_nan) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= n) return;
+#if PLAIN
+  starts[i] = i == 0 || convert<opmath<T>>(x[i]) != convert<opmath<T>>(x[i - 1]);
+#else
+  starts[i] = i == 0 || keys[i] != keys[i - 1] || (has_nan && keys[i] == all_ones<T>);
+#endif
+}
+#endif
+
+#ifdef GROUPS
+// inverse[position of i] = the group of i; counts[g] = where the next group begins, less where this one does.
+extern "C" __global__ void __launch_bounds__(256) group_facts(const int64_t* ranks, const int32_t* positions, const int64_t* firsts, int64_t* inverse, int64_t* counts, int64_t n, int64_t groups) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (inverse && i < n) inverse[positions ? positions[i] : i] = ranks[i] - 1;
+  if (counts && i < groups) counts[i] = (i + 1 < groups ? firsts[i + 1] : n) - firsts[i];
+}
+#endif

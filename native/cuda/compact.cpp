@@ -1,0 +1,76 @@
+#include "cuda/compact.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "cuda/backend.h"
+#include "cuda/divider.h"
+#include "tensor/blocks.h"
+
+namespace cresset::cuda {
+namespace {
+
+constexpr int kBlock = 256, kMostDims = 8;
+constexpr int64_t kTile = kBlock * 16;  // as in compact.cuh
+
+const KernelFamily kCount("compact.cuh", "count_flags", {}, {"-DCOUNT"});
+const KernelFamily kSum("compact.cuh", "sum_flags", {}, {"-DSUM"});
+const KernelFamily kPlaces("compact.cuh", "flag_places", {"RANK", "BIG"}, {"-DPLACES"});
+const KernelFamily kRanks("compact.cuh", "flag_ranks", {"INCLUDING"}, {"-DRANKS"});
+const KernelFamily kCoordinates("compact.cuh", "place_coordinates", {}, {"-DCOORDINATES"});
+
+struct Shape {
+  Divider sizes[kMostDims];
+  int64_t strides[kMostDims] = {};
+};
+
+}  // namespace
+
+CountedFlags::CountedFlags(const Tensor& mask) : flags(contiguous_on_device(mask)), n(mask.numel()) {
+  const int64_t tiles = divide_up(n, kTile);
+  const Place place(mask.device());
+  counts = empty({{tiles + 1}}, Dtype::i64, mask.device());
+  if (tiles) kCount.launch(place, {}, tiles, kBlock, 0, flags.bytes(), n, counts.bytes());
+  kSum.launch(place, {}, 1, kBlock, 0, counts.bytes(), tiles);
+}
+
+int64_t CountedFlags::total() const { return n == 0 ? 0 : item(view_of(counts, {}, {}, counts.numel() - 1)).integer; }
+
+Tensor CountedFlags::places(DimsView given_sizes, DimsView given_strides) const {
+  const Tensor out = empty({{total()}}, Dtype::i64, flags.device());
+  if (out.numel() == 0) return out;
+  Dims sizes(given_sizes), strides(given_strides), order = contiguous_strides(given_sizes);
+  Dims* both[2] = {&order, &strides};
+  coalesce(sizes, both, 2);
+  check_implemented(sizes.size() <= kMostDims, "a mask of more than ", kMostDims, " dimensions that cannot be merged, on 'cuda'");
+  const int64_t rank = sizes.size() <= 1 ? 1 : sizes.size() <= 3 ? sizes.size() : kMostDims, lead = rank - sizes.size();
+  Shape shape;
+  for (int64_t d = 0; d < sizes.size(); ++d) {
+    shape.sizes[lead + d] = Divider(sizes[d]);
+    shape.strides[lead + d] = strides[d];
+  }
+  const bool big = n > std::numeric_limits<int32_t>::max();
+  kPlaces.launch(Place(flags.device()), {static_cast<int>(rank), big}, divide_up(n, kTile), kBlock, 0, flags.bytes(), n, counts.bytes(), out.bytes(), shape);
+  return out;
+}
+
+Tensor CountedFlags::ranks(bool including) const {
+  const Tensor out = empty({{n}}, Dtype::i64, flags.device());
+  if (n) kRanks.launch(Place(flags.device()), {including}, divide_up(n, kTile), kBlock, 0, flags.bytes(), n, counts.bytes(), out.bytes());
+  return out;
+}
+
+Tensor coordinates(const Tensor& places, DimsView sizes, bool by_dim) {
+  const int64_t n = places.numel();
+  const auto rank = static_cast<int32_t>(sizes.size());
+  const Tensor out = by_dim ? empty({{rank, n}}, Dtype::i64, places.device()) : empty({{n, rank}}, Dtype::i64, places.device());
+  if (out.numel() == 0) return out;
+  check_implemented(rank <= kMostDims, "nonzero: more than ", kMostDims, " dimensions on 'cuda'");
+  Shape shape;
+  for (int32_t d = 0; d < rank; ++d) shape.strides[d] = sizes[static_cast<size_t>(d)];
+  const int64_t of_place = by_dim ? 1 : rank, of_dim = by_dim ? n : 1;
+  kCoordinates.launch(Place(places.device()), {}, divide_up(n, 256), 256, 0, places.bytes(), n, out.bytes(), of_place, of_dim, rank, shape);
+  return out;
+}
+
+}  // namespace cresset::cuda

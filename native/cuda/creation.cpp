@@ -1,0 +1,64 @@
+// Numbers by rule: arange, range, linspace, logspace, and the index pairs of triangles.
+#include <algorithm>
+
+#include "cuda/launch.h"
+#include "cuda/register.h"
+#include "dispatch/on_host.h"
+
+namespace cresset::cuda {
+namespace {
+
+const KernelFamily kRange("creation.cuh", "count_up", {"T"}, {"-DRANGE"});
+const KernelFamily kSpace("creation.cuh", "space", {"T", "EXPONENTS"}, {"-DSPACE"});
+const KernelFamily kTriangle("creation.cuh", "triangle_pairs", {"T", "UPPER"}, {"-DTRIANGLE"});
+
+void count_up(const Tensor& out, const Scalar& start, const Scalar& step) {
+  const int64_t n = out.numel();
+  check_implemented(out.dtype() != Dtype::b8, "\"arange_cuda\" not implemented for 'Bool'");
+  check_implemented(!is_complex(out.dtype()), "\"arange_cuda\" not implemented for '", name_of(out.dtype()), "'");
+  if (n == 0) return;
+  kRange.launch(Place(out.device()), {out.dtype()}, divide_up(n, 1024), 256, 0, out.bytes(), n, start.real, step.real, start.integer, step.integer);
+}
+bool is_narrow_float(Dtype d) { return is_floating(d) && size_of(d) == 1; }
+void run_arange_to(Call& c) { is_narrow_float(c.out().dtype()) ? execute_on_host(c, c.out().device()) : count_up(c.out(), Scalar(0), Scalar(1)); }
+void run_arange(Call& c) { is_narrow_float(c.out().dtype()) ? execute_on_host(c, c.out().device()) : count_up(c.out(), c.scalar(0), c.scalar(2)); }
+
+// A number, or the one in a 0-d tensor, which is waited for.
+Scalar bound(const Call& c, int i) { return c.args[i].is_tensor() ? item(c.tensor(i)) : c.scalar(i); }
+
+void run_space(Call& c, bool exponents) {
+  const Tensor out = c.out();
+  const int64_t n = out.numel();
+  if (n == 0) return;
+  if (is_narrow_float(out.dtype()) || (exponents && is_complex(out.dtype()))) return execute_on_host(c, out.device());
+  const Scalar start = bound(c, 0), stop = bound(c, 1);
+  if (n == 1 && !exponents) return fill(out, start);
+  // The ends are numbers of the result's dtype.
+  const bool whole = is_integral(out.dtype());
+  const double first = whole ? static_cast<double>(start.integer) : start.real, last = whole ? static_cast<double>(stop.integer) : stop.real, base = exponents ? c.real(3) : 0;
+  kSpace.launch(Place(out.device()), {out.dtype(), exponents}, divide_up(n, 256), 256, 0, out.bytes(), n, first, last, start.imag, stop.imag, base);
+}
+void run_linspace(Call& c) { run_space(c, false); }
+void run_logspace(Call& c) { run_space(c, true); }
+
+template <bool upper>
+void run_triangle(Call& c) {
+  const Tensor out = c.out();
+  const int64_t n = out.dim() == 2 ? out.size(1) : 0, rows = c.integer(0), columns = c.integer(1), offset = std::clamp(c.integer(2), -rows, columns);
+  if (n == 0) return;
+  kTriangle.launch(Place(out.device()), {out.dtype(), upper}, divide_up(n, 256), 256, 0, out.bytes(), n, rows, columns, offset);
+}
+
+}  // namespace
+
+void register_cuda_creation(Registry& r) {
+  r.set_kernel("arange", DeviceType::cuda, run_arange_to);
+  r.set_kernel("arange.start", DeviceType::cuda, run_arange);
+  r.set_kernel("range", DeviceType::cuda, run_arange);
+  r.set_kernel("linspace", DeviceType::cuda, run_linspace);
+  r.set_kernel("logspace", DeviceType::cuda, run_logspace);
+  r.set_kernel("tril_indices", DeviceType::cuda, run_triangle<false>);
+  r.set_kernel("triu_indices", DeviceType::cuda, run_triangle<true>);
+}
+
+}  // namespace cresset::cuda

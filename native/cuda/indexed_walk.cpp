@@ -1,0 +1,247 @@
+#include "cuda/indexed_walk.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "cuda/divider.h"
+#include "cuda/fault.h"
+#include "cuda/radix_sort.h"
+#include "tensor/blocks.h"
+
+namespace cresset::cuda {
+namespace {
+
+constexpr int kMostDims = 8, kBlock = 256, kWindow = 32, kLanes = 128;  // as in indexed.cuh
+bool is_reduced(Dtype d) { return d == Dtype::f16 || d == Dtype::bf16; }  // summed in float
+
+constexpr int64_t kNothing = std::numeric_limits<int64_t>::min();     // no index is this one
+
+const KernelFamily kMove("indexed.cuh", "indexed_move", {"WORD", "RANK", "BIG", "INDEX", "WRITE"}, {"-DMOVE"});
+const KernelFamily kSerial("indexed.cuh", "combine_serial", {"T", "HOW", "RANK", "BIG", "INDEX"}, {"-DSERIAL"});
+const KernelFamily kKeys("indexed.cuh", "index_keys", {"KEY", "WHOLE", "RANK", "INDEX"}, {"-DKEYS"});
+const KernelFamily kSorted("indexed.cuh", "combine_sorted", {"T", "HOW", "RANK", "KEY"}, {"-DSORTED", "-DINDEX=int64_t"});
+const KernelFamily kSlices("indexed.cuh", "combine_slices", {"T", "HOW", "RANK", "BIG", "VECTOR", "FRESH"}, {"-DSLICES", "-DINDEX=int64_t"});
+const KernelFamily kCrossing("indexed.cuh", "combine_crossing", {"T", "HOW", "RANK", "BIG", "VECTOR", "FRESH"}, {"-DCROSSING", "-DINDEX=int64_t"});
+
+// As in indexed.cuh.
+struct Walk {
+  int64_t count = 1;
+  char *plain, *indexed;
+  const char* index;
+  int64_t scale, bound, wrap;
+  Address fault;
+  int64_t operation;
+  Divider sizes[kMostDims];
+  int64_t plain_strides[kMostDims] = {}, indexed_strides[kMostDims] = {}, index_strides[kMostDims] = {};
+};
+struct Slices {
+  int64_t lanes, lane_blocks, n;
+  char *target, *source, *keys, *positions, *counts, *partial;
+  int64_t target_step, source_step, none;
+  Divider sizes[kMostDims];
+  int64_t target_strides[kMostDims] = {}, source_strides[kMostDims] = {};
+};
+
+struct Strided {
+  Dims sizes, plain, indexed, index;
+  void coalesce() {
+    Dims* strides[3] = {&plain, &indexed, &index};
+    cresset::coalesce(sizes, strides, 3);
+  }
+  int64_t count() const {
+    int64_t n = 1;
+    for (const int64_t s : sizes) n *= s;
+    return n;
+  }
+};
+
+// Few ranks are compiled; the dimensions in front have size one.
+int compiled_rank(int64_t rank, const char* who) {
+  check_implemented(rank <= kMostDims, who, ": more than ", kMostDims, " dimensions that cannot be merged, on 'cuda'");
+  return rank <= 4 ? static_cast<int>(std::max<int64_t>(rank, 1)) : kMostDims;
+}
+
+int put(Walk& to, const Strided& s, const IndexedWalk& w, const IndexedOn& on) {
+  check_index(w.bound > 0, w.who, ": index is out of bounds for dimension ", w.dim, " with size 0");
+  to.count = s.count();
+  to.plain = w.plain;
+  to.indexed = w.indexed;
+  to.index = reinterpret_cast<const char*>(w.index);
+  to.scale = w.scale;
+  to.bound = w.bound;
+  to.wrap = w.wrap;
+  to.fault = fault_place(on.place.device);
+  to.operation = on.operation;
+  const int rank = compiled_rank(s.sizes.size(), w.who);
+  const int64_t lead = rank - s.sizes.size();
+  for (int64_t d = 0; d < s.sizes.size(); ++d) {
+    to.sizes[lead + d] = Divider(s.sizes[d]);
+    to.plain_strides[lead + d] = s.plain[d];
+    to.indexed_strides[lead + d] = s.indexed[d];
+    to.index_strides[lead + d] = s.index[d];
+  }
+  return rank;
+}
+
+bool is_big(int64_t count) { return count >= std::numeric_limits<int32_t>::max() - 2048; }
+
+// Rows that lie together move in words as wide as their ends and pitches allow.
+int64_t widen(Strided& s, IndexedWalk& w, int64_t width) {
+  const int64_t last = s.sizes.size() - 1;
+  if (last < 0 || s.plain[last] != 1 || s.indexed[last] != 1 || s.index[last] != 0) return width;
+  int64_t word = 16;
+  const auto fits = [&](int64_t elements) {
+    while (elements * width % word) word /= 2;
+  };
+  fits(s.sizes[last]);
+  fits(w.scale);
+  for (int64_t d = 0; d < last; ++d) fits(s.plain[d]), fits(s.indexed[d]);
+  while ((reinterpret_cast<uintptr_t>(w.plain) | reinterpret_cast<uintptr_t>(w.indexed)) % static_cast<uintptr_t>(word)) word /= 2;
+  if (word <= width) return width;
+  const int64_t elements = word / width;
+  s.sizes[last] /= elements;
+  w.scale /= elements;
+  for (int64_t d = 0; d < last; ++d) s.plain[d] /= elements, s.indexed[d] /= elements;
+  return word;
+}
+
+void move(const IndexedWalk& given, int64_t width, const IndexedOn& on, bool write) {
+  IndexedWalk w = given;
+  Strided s{w.sizes, w.plain_strides, w.indexed_strides, w.index_strides};
+  if (s.count() == 0) return;
+  s.coalesce();
+  const int64_t word = widen(s, w, width);
+  Walk walk;
+  const int rank = put(walk, s, w, on);
+  kMove.launch(on.place, {static_cast<int>(word), rank, is_big(walk.count), on.index, write}, divide_up(walk.count, kBlock * 4), kBlock, 0, walk);
+}
+
+// The dimensions of a walk but for the indexed one.
+struct Lanes {
+  Strided s;
+  int64_t along = 1, plain_along = 0, index_along = 0;
+  bool alike = true;  // the index is the same for all lanes
+  explicit Lanes(const IndexedWalk& w) {
+    for (int64_t d = 0; d < w.sizes.size(); ++d) {
+      if (d == w.along) {
+        along = w.sizes[d];
+        plain_along = w.plain_strides[d];
+        index_along = w.index_strides[d];
+        continue;
+      }
+      s.sizes.push_back(w.sizes[d]);
+      s.plain.push_back(w.plain_strides[d]);
+      s.indexed.push_back(w.indexed_strides[d]);
+      s.index.push_back(w.index_strides[d]);
+      alike = alike && (w.index_strides[d] == 0 || w.sizes[d] == 1);
+    }
+  }
+};
+
+Strided list_of(const Lanes& l) { return {{l.along}, {l.plain_along}, {0}, {l.index_along}}; }
+
+// Neighbouring elements of a slice that a thread takes at once.
+int64_t vector_of(const Strided& s, const Lanes& l, const IndexedWalk& w, int64_t width) {
+  const int64_t last = s.sizes.size() - 1;
+  if (last < 0 || s.plain[last] != 1 || s.indexed[last] != 1) return 1;
+  int64_t vector = 16 / width;
+  const auto fits = [&](int64_t elements) {
+    while (elements % vector) vector /= 2;
+  };
+  if (vector < 1) return 1;
+  fits(s.sizes[last]);
+  fits(w.scale);
+  fits(l.plain_along);
+  for (int64_t d = 0; d < last; ++d) fits(s.plain[d]), fits(s.indexed[d]);
+  while ((reinterpret_cast<uintptr_t>(w.plain) | reinterpret_cast<uintptr_t>(w.indexed)) % static_cast<uintptr_t>(vector * width)) vector /= 2;
+  return std::max<int64_t>(vector, 1);
+}
+
+void combine_list(const IndexedWalk& w, const Lanes& l, Dtype dtype, Combine how, bool fresh, int64_t left_out, bool by_count, const IndexedOn& on) {
+  const int64_t n = l.along;
+  const Tensor keys = empty({{n}}, Dtype::i32, on.device);
+  Tensor counts;
+  if (by_count) counts = full({{w.bound}}, Scalar(0), Dtype::i32, on.device);
+  Walk list;
+  const int list_rank = put(list, list_of(l), w, on);
+  const auto none = static_cast<uint64_t>(w.bound);
+  kKeys.launch(on.place, {Dtype::u32, false, list_rank, on.index}, divide_up(n, kBlock), kBlock, 0, list, keys.bytes(), none, left_out, by_count ? counts.bytes() : nullptr);
+  const SortedKeys sorted = sort_keys(on.place, keys, n, bits_for(w.bound));
+  Strided s = l.s;
+  s.coalesce();
+  const int64_t lane_width = vector_of(s, l, w, size_of(dtype));
+  Slices slices;
+  slices.lanes = s.count() / lane_width;
+  slices.lane_blocks = divide_up(slices.lanes, kLanes);
+  slices.n = n;
+  slices.target = w.indexed;
+  slices.source = w.plain;
+  slices.keys = sorted.keys.bytes();
+  slices.positions = sorted.positions.bytes();
+  slices.counts = by_count ? counts.bytes() : nullptr;
+  slices.target_step = w.scale;
+  slices.source_step = l.plain_along;
+  slices.none = w.bound;
+  const int rank = compiled_rank(s.sizes.size(), w.who);
+  const int64_t lead = rank - s.sizes.size(), last = s.sizes.size() - 1;
+  for (int64_t d = 0; d <= last; ++d) {
+    const int64_t step = d == last ? lane_width : 1;
+    slices.sizes[lead + d] = Divider(s.sizes[d] / step);
+    slices.target_strides[lead + d] = s.indexed[d] * step;
+    slices.source_strides[lead + d] = s.plain[d] * step;
+  }
+  const int64_t windows = divide_up(n, kWindow), blocks = windows * slices.lane_blocks;
+  const Dtype sum = is_reduced(dtype) ? Dtype::f32 : dtype;
+  const Tensor partial = empty({{n > kWindow ? windows * 2 * s.count() : 1}}, sum, on.device);
+  slices.partial = partial.bytes();
+  const bool big = is_big(slices.lanes);
+  check_implemented(blocks < std::numeric_limits<int32_t>::max(), w.who, ": ", n, " slices of ", s.count(), " elements on 'cuda'");
+  kSlices.launch(on.place, {dtype, static_cast<int>(how), rank, big, static_cast<int>(lane_width), fresh}, blocks, kLanes, 0, slices);
+  if (windows > 1) kCrossing.launch(on.place, {dtype, static_cast<int>(how), rank, big, static_cast<int>(lane_width), fresh}, blocks, kLanes, 0, slices);
+}
+
+}  // namespace
+
+void read_indexed(const IndexedWalk& w, int64_t width, const IndexedOn& on) { move(w, width, on, false); }
+void write_indexed(const IndexedWalk& w, int64_t width, const IndexedOn& on) { move(w, width, on, true); }
+
+void sum_slices(const IndexedWalk& w, Dtype dtype, int64_t left_out, bool by_count, const IndexedOn& on) {
+  const Lanes l(w);
+  if (l.along * l.s.count() == 0) return;
+  combine_list(w, l, dtype, Combine::add, true, left_out, by_count, on);
+}
+
+void combine_indexed(const IndexedWalk& w, Dtype dtype, Combine how, const IndexedOn& on) {
+  Lanes l(w);
+  const int64_t lanes = l.s.count(), count = lanes * l.along;
+  if (count == 0) return;
+  const bool narrow = count < std::numeric_limits<int32_t>::max() - 4096;
+  // One thread a lane is quick where there are many lanes, or little to do in each; where neither is so, sorting what goes where pays.
+  const bool many = lanes > 1024 || l.along <= 128;
+  if (l.along > 1 && l.alike && l.along < std::numeric_limits<int32_t>::max() - 4096 && w.bound < std::numeric_limits<int32_t>::max() && (l.along > 16 || is_reduced(dtype)))
+    return combine_list(w, l, dtype, how, false, kNothing, false, on);
+  if (many && (l.along == 1 || !is_reduced(dtype))) {
+    l.s.coalesce();
+    Walk walk;
+    const int rank = put(walk, l.s, w, on);
+    return kSerial.launch(on.place, {dtype, static_cast<int>(how), rank, is_big(walk.count), on.index}, divide_up(walk.count, kBlock), kBlock, 0, walk, l.along, l.plain_along, l.index_along);
+  }
+  check_implemented(narrow, w.who, ": ", count, " elements through an index on 'cuda'");
+  Strided s{w.sizes, w.plain_strides, w.indexed_strides, w.index_strides};
+  s.coalesce();
+  Walk walk;
+  const int rank = put(walk, s, w, on);
+  // Offsets below the last element's; the key after it is for bad indices.
+  int64_t last = (w.bound - 1) * w.scale;
+  for (int64_t d = 0; d < s.sizes.size(); ++d) last += (s.sizes[d] - 1) * s.indexed[d];
+  const uint64_t none = static_cast<uint64_t>(last) + 1;
+  const bool wide = none > std::numeric_limits<uint32_t>::max();
+  const Tensor keys = empty({{count}}, wide ? Dtype::i64 : Dtype::i32, on.device);
+  const Dtype key = wide ? Dtype::u64 : Dtype::u32;
+  kKeys.launch(on.place, {key, true, rank, on.index}, divide_up(count, kBlock), kBlock, 0, walk, keys.bytes(), none, kNothing, static_cast<char*>(nullptr));
+  const SortedKeys sorted = sort_keys(on.place, keys, count, bits_for(static_cast<int64_t>(none)));
+  if (wide) kSorted.launch(on.place, {dtype, static_cast<int>(how), rank, key}, divide_up(count, kBlock), kBlock, 0, walk, sorted.keys.bytes(), sorted.positions.bytes(), none);
+  else kSorted.launch(on.place, {dtype, static_cast<int>(how), rank, key}, divide_up(count, kBlock), kBlock, 0, walk, sorted.keys.bytes(), sorted.positions.bytes(), static_cast<uint32_t>(none));
+}
+
+}  // namespace cresset::cuda

@@ -1,0 +1,174 @@
+// Reading through indices and masks: x[i], gather, index_select, take, masked_select, nonzero, embedding. The rules of shape are the CPU's.
+#include "cuda/backend.h"
+#include "cuda/compact.h"
+#include "cuda/divider.h"
+#include "cuda/fault.h"
+#include "cuda/indexed_walk.h"
+#include "cuda/register.h"
+
+namespace cresset::cuda {
+namespace {
+
+constexpr int kMostDims = 8;
+
+bool is_empty(const Tensor& t) { return t.numel() == 0; }
+Tensor flattened(const Tensor& t) { return view_of(t, {{t.numel()}}, {{1}}, t.offset()); }
+
+// ---------------------------------------------------------------- x[i]
+
+// As in index_lists.cuh.
+struct List {
+  char* index = nullptr;
+  int64_t scale = 0, bound = 0, wrap = 0;
+  int64_t strides[kMostDims] = {};
+};
+template <int lists>
+struct Lists {
+  int64_t count;
+  char* offsets;
+  Address fault;
+  int64_t operation;
+  Divider sizes[kMostDims];
+  List all[lists];
+};
+
+template <int count>
+void launch_offsets(const char* who, std::span<const IndexItem> items, DimsView shape, const Tensor& out) {
+  static const KernelFamily family("index_lists.cuh", "index_offsets", {"LISTS", "RANK"}, {"-DOFFSETS"});
+  const Place place(out.device());
+  Lists<count> l;
+  l.count = out.numel();
+  l.offsets = out.bytes();
+  l.fault = fault_place(place.device);
+  l.operation = operation_number(who);
+  const size_t rank = shape.size();
+  for (size_t d = 0; d < rank; ++d) l.sizes[d] = Divider(shape[d]);
+  for (size_t k = 0; k < items.size(); ++k) {
+    const IndexItem& item = items[k];
+    l.all[k].index = item.index.bytes();
+    l.all[k].scale = item.rule.scale;
+    l.all[k].bound = item.rule.bound;
+    l.all[k].wrap = item.rule.wrap;
+    const Dims strides = expanded_strides(who, item.index, shape);
+    for (size_t d = 0; d < rank; ++d) l.all[k].strides[d] = strides[static_cast<int64_t>(d)];
+  }
+  // Lists that are left over have neither strides nor scale: they read the first index and add nothing.
+  for (size_t k = items.size(); k < count; ++k) l.all[k] = {items[0].index.bytes(), 0, INT64_MAX, INT64_MAX, {}};
+  family.launch(place, {count, static_cast<int>(std::max<size_t>(rank, 1))}, divide_up(out.numel(), 256), 256, 0, l);
+}
+
+Tensor offsets_of_lists(const char* who, std::span<const IndexItem> items, DimsView shape) {
+  const Tensor out = empty(shape, Dtype::i64, items[0].index.device());
+  if (out.numel() == 0) return out;
+  check_implemented(shape.size() <= kMostDims && items.size() <= kMostDims, who, ": more than ", kMostDims, " indices, or dimensions of an index, on 'cuda'");
+  if (items.size() == 2) launch_offsets<2>(who, items, shape, out);
+  else if (items.size() == 3) launch_offsets<3>(who, items, shape, out);
+  else launch_offsets<kMostDims>(who, items, shape, out);
+  return out;
+}
+
+Tensor places_of_device_mask(const Tensor& mask, DimsView strides) { return CountedFlags(mask).places(mask.sizes(), strides); }
+
+void run_index(Call& c) {
+  static const int number = operation_number("index");
+  const Tensor input = c.tensor(0);
+  const AdvancedIndex a = resolve_index("index", input, c.tensors(1));
+  const Tensor out = empty(a.result, input.dtype(), input.device());
+  if (!is_empty(out)) read_indexed(walk_through(a, input, out), size_of(input.dtype()), {Place(input.device()), input.device(), Dtype::i64, number});
+  c.give(out);
+}
+
+// ---------------------------------------------------------------- along one dimension
+
+void run_index_select(Call& c) {
+  static const int number = operation_number("index_select");
+  const Tensor input = c.tensor(0), index = c.tensor(2);
+  const IndexedWalk w = walk_slices("index_select", input, wrap_dim(c.integer(1), input.dim()), index, c.out());
+  read_indexed(w, size_of(input.dtype()), {Place(input.device()), input.device(), index.dtype(), number});
+}
+void run_gather(Call& c) {
+  static const int number = operation_number("gather");
+  const Tensor input = c.tensor(0), index = c.tensor(2);
+  if (is_empty(index)) return;
+  const IndexedWalk w = walk_along("gather", input, wrap_dim(c.integer(1), input.dim()), index, c.out());
+  read_indexed(w, size_of(input.dtype()), {Place(input.device()), input.device(), index.dtype(), number});
+}
+void run_take(Call& c) {
+  static const int number = operation_number("take");
+  const Tensor input = contiguous_on_device(c.tensor(0)), index = contiguous_on_device(c.tensor(1));
+  if (is_empty(index)) return;
+  IndexedWalk w = walk_slices("take", flattened(input), 0, flattened(index), flattened(c.out()));
+  w.wrap = w.bound;
+  read_indexed(w, size_of(input.dtype()), {Place(input.device()), input.device(), Dtype::i64, number});
+}
+
+// ---------------------------------------------------------------- masks
+
+void run_masked_select(Call& c) {
+  const Tensor input = c.tensor(0), mask = c.tensor(1);
+  check(mask.dtype() == Dtype::b8, "masked_select: expected BoolTensor for mask, got ", name_of(mask.dtype()));
+  const Dims sizes = broadcast("masked_select", input.sizes(), mask.sizes());
+  const Tensor all = view_of(input, sizes, expanded_strides("masked_select", input, sizes), input.offset());
+  const Tensor on = view_of(mask, sizes, expanded_strides("masked_select", mask, sizes), mask.offset());
+  const Tensor indices[1] = {on};
+  const AdvancedIndex a = resolve_index("masked_select", all, indices);
+  const Tensor out = empty(a.result, input.dtype(), input.device());
+  if (!is_empty(out)) read_indexed(walk_through(a, all, out), size_of(input.dtype()), {Place(input.device()), input.device(), Dtype::i64, 0});
+  c.give(out);
+}
+
+Tensor nonzero_coordinates(const Tensor& input, bool by_dim) {
+  const Tensor flags = contiguous_on_device(convert(input, Dtype::b8));
+  const int64_t one = 1, n = flags.numel();
+  const Tensor places = CountedFlags(flags).places({&n, 1}, {&one, 1});
+  return coordinates(places, input.sizes(), by_dim);
+}
+void run_nonzero(Call& c) { c.give(nonzero_coordinates(c.tensor(0), false)); }
+void run_nonzero_numpy(Call& c) {
+  Tensor input = c.tensor(0);
+  if (input.dim() == 0) input = view_of(input, {{1}}, {{1}}, input.offset());
+  const Tensor all = nonzero_coordinates(input, true);
+  const int64_t n = all.size(1);
+  // Each dimension's coordinates are a tensor of their own, without common memory.
+  for (int64_t d = 0; d < input.dim(); ++d) c.give(clone(view_of(all, {{n}}, {{1}}, d * n)));
+}
+
+// ---------------------------------------------------------------- embedding
+
+void run_embedding(Call& c) {
+  static const int number = operation_number("embedding");
+  const Tensor weight = c.tensor(0), indices = contiguous_on_device(c.tensor(1)), out = c.out();
+  const int64_t width = weight.size(1);
+  if (is_empty(out)) return;
+  const IndexedWalk w = walk_slices("embedding", weight, 0, flattened(indices), view_of(out, {{indices.numel(), width}}, {{width, 1}}, out.offset()));
+  read_indexed(w, size_of(weight.dtype()), {Place(weight.device()), weight.device(), indices.dtype(), number});
+}
+
+void run_embedding_backward(Call& c) {
+  static const int number = operation_number("embedding_dense_backward");
+  const Tensor grad = contiguous_on_device(c.tensor(0)), indices = contiguous_on_device(c.tensor(1)), out = c.out();
+  check_implemented(is_floating(grad.dtype()), "\"embedding_backward\" not implemented for '", name_of(grad.dtype()), "'");
+  fill(out, Scalar(0));
+  if (is_empty(grad) || is_empty(out)) return;
+  const int64_t width = out.size(1), n = indices.numel();
+  check_implemented(n < INT32_MAX - 4096 && out.size(0) < INT32_MAX, "embedding_dense_backward: ", n, " indices on 'cuda'");
+  const IndexedWalk w = walk_slices("embedding_dense_backward", out, 0, flattened(indices), view_of(grad, {{n, width}}, {{width, 1}}, grad.offset()));
+  sum_slices(w, grad.dtype(), c.integer(3) < 0 ? INT64_MIN : c.integer(3), c.boolean(4), {Place(out.device()), out.device(), indices.dtype(), number});
+}
+
+}  // namespace
+
+void register_cuda_indexing(Registry& r) {
+  index_steps_on_device = {places_of_device_mask, offsets_of_lists};
+  r.set_kernel("index", DeviceType::cuda, run_index);
+  r.set_kernel("index_select", DeviceType::cuda, run_index_select);
+  r.set_kernel("gather", DeviceType::cuda, run_gather);
+  r.set_kernel("take", DeviceType::cuda, run_take);
+  r.set_kernel("masked_select", DeviceType::cuda, run_masked_select);
+  r.set_kernel("nonzero", DeviceType::cuda, run_nonzero);
+  r.set_kernel("nonzero_numpy", DeviceType::cuda, run_nonzero_numpy);
+  r.set_kernel("embedding", DeviceType::cuda, run_embedding);
+  r.set_kernel("embedding_dense_backward", DeviceType::cuda, run_embedding_backward);
+}
+
+}  // namespace cresset::cuda

@@ -1,0 +1,179 @@
+// Pooling over windows: maxima and means, sliding and adaptive, and their gradients. The rules of shape are the CPU's.
+#include <limits>
+
+#include "cuda/backend.h"
+#include "cuda/divider.h"
+#include "cuda/fault.h"
+#include "cuda/indexed_walk.h"
+#include "cuda/register.h"
+#include "dispatch/on_host.h"
+
+namespace cresset::cuda {
+namespace {
+
+const KernelFamily kMax("pooling.cuh", "max_pool", {"T", "ADAPTIVE", "LAST", "BIG"}, {"-DFORWARD_MAX"});
+const KernelFamily kMean("pooling.cuh", "mean_pool", {"T", "ADAPTIVE", "LAST", "BIG"}, {"-DFORWARD_MEAN"});
+const KernelFamily kMaxGradient("pooling.cuh", "pool_gradient", {"T", "ADAPTIVE", "LAST", "BIG"}, {"-DGRADIENT_MAX"});
+const KernelFamily kMeanGradient("pooling.cuh", "pool_gradient", {"T", "ADAPTIVE", "LAST", "BIG"}, {"-DGRADIENT_MEAN"});
+
+// As in pooling.cuh.
+struct Axis {
+  int32_t in = 1, out = 1, kernel = 1, stride = 1, padding = 0, dilation = 1;
+};
+struct Windows {
+  int64_t count = 0;
+  Axis axes[3];
+  Divider channels, sizes[3];
+  int64_t strides[5] = {};
+  int64_t include_padding = 0, divide_by = 0;
+};
+
+int64_t rank_of(const Operator& op) { return op.name()[op.name().size() - 2] - '0'; }  // ..._pool2d
+
+int32_t argument(DimsView values, int64_t d, int32_t otherwise) { return values.empty() ? otherwise : static_cast<int32_t>(values.size() == 1 ? values[0] : values[static_cast<size_t>(d)]); }
+
+// A batch whose channels are innermost; what is computed is laid out alike.
+bool has_channels_last(const Tensor& t, int64_t rank) {
+  return !t.is_contiguous() && t.dim() == rank + 2 && ((rank == 2 && is_contiguous(t, MemoryFormat::channels_last)) || (rank == 3 && is_contiguous(t, MemoryFormat::channels_last_3d)));
+}
+bool is_dense_as(const Tensor& t, bool last) { return last ? t.strides() == channels_last_strides(t.sizes()) : t.is_contiguous(); }
+
+// The plan to compute `made` from `read`, which may have any strides: one of them is the pooled tensor.
+Windows windows_of(const Tensor& made, const Tensor& read, bool backward, int64_t rank) {
+  Windows w;
+  w.count = made.numel();
+  const int64_t lead = made.dim() - rank;  // one or two dimensions of planes
+  w.channels = Divider(made.size(lead - 1));
+  w.strides[0] = lead == 2 ? read.stride(0) : 0;
+  w.strides[1] = read.stride(lead - 1);
+  for (int64_t d = 0; d < rank; ++d) {
+    const int64_t k = 3 - rank + d;
+    w.axes[k].in = static_cast<int32_t>((backward ? made : read).size(lead + d));
+    w.axes[k].out = static_cast<int32_t>((backward ? read : made).size(lead + d));
+    w.sizes[k] = Divider(made.size(lead + d));
+    w.strides[2 + k] = read.stride(lead + d);
+  }
+  return w;
+}
+void slide(Windows& w, int64_t rank, DimsView kernel, DimsView stride, DimsView padding, DimsView dilation) {
+  for (int64_t d = 0; d < rank; ++d) {
+    Axis& a = w.axes[3 - rank + d];
+    a.kernel = argument(kernel, d, 1);
+    a.stride = argument(stride, d, a.kernel);
+    a.padding = argument(padding, d, 0);
+    a.dilation = argument(dilation, d, 1);
+  }
+}
+
+bool is_big(const Windows& w) { return w.count >= std::numeric_limits<int32_t>::max() - 256; }
+
+// Tensors with more dimensions of planes than images and channels do not occur.
+void max_over(Call& c, bool adaptive) {
+  const Tensor x = c.tensor(0), y = c.out(0), indices = c.out(1);
+  const int64_t rank = rank_of(c.op);
+  if (y.numel() == 0) return;
+  const bool last = has_channels_last(x, rank);
+  if (!is_dense_as(y, last) || !is_dense_as(indices, last)) return execute_on_host(c, x.device());
+  Windows w = windows_of(y, x, false, rank);
+  if (!adaptive) slide(w, rank, c.integers(1), c.integers(2), c.integers(3), c.integers(4));
+  kMax.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w)}, divide_up(w.count, 256), 256, 0, x.bytes(), y.bytes(), indices.bytes(), w);
+}
+void run_max_pool(Call& c) { max_over(c, false); }
+void run_adaptive_max_pool(Call& c) { max_over(c, true); }
+
+void mean_over(Call& c, bool adaptive) {
+  const Tensor x = c.tensor(0), y = c.out();
+  const int64_t rank = rank_of(c.op);
+  if (y.numel() == 0) return;
+  const bool last = has_channels_last(x, rank);
+  if (!is_dense_as(y, last)) return execute_on_host(c, x.device());
+  Windows w = windows_of(y, x, false, rank);
+  if (!adaptive) {
+    slide(w, rank, c.integers(1), c.integers(2), c.integers(3), {});
+    w.include_padding = c.boolean(5);
+    w.divide_by = c.integer(6);
+  }
+  kMean.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w)}, divide_up(w.count, 256), 256, 0, x.bytes(), y.bytes(), w);
+}
+void run_avg_pool(Call& c) { mean_over(c, false); }
+void run_adaptive_avg_pool(Call& c) { mean_over(c, true); }
+
+void mean_gradient_over(Call& c, bool adaptive, int64_t rank) {
+  const Tensor dy = c.tensor(0), dx = c.out();
+  if (dx.numel() == 0) return;
+  const bool last = has_channels_last(dy, rank);
+  if (!is_dense_as(dx, last) || dx.dim() - rank > 2) return execute_on_host(c, dx.device());
+  Windows w = windows_of(dx, dy, true, rank);
+  if (!adaptive) {
+    slide(w, rank, c.integers(2), c.integers(3), c.integers(4), {});
+    w.include_padding = c.boolean(6);
+    w.divide_by = c.integer(7);
+  }
+  char* none = nullptr;
+  kMeanGradient.launch(Place(dx.device()), {dy.dtype(), adaptive, last, is_big(w)}, divide_up(w.count, 256), 256, 0, dy.bytes(), none, dx.bytes(), w);
+}
+void run_avg_pool_gradient(Call& c) { mean_gradient_over(c, false, static_cast<int64_t>(c.integers(2).size())); }
+void run_adaptive_avg_pool_gradient(Call& c) { mean_gradient_over(c, true, c.integer(2)); }
+
+// to[plane][index] = or += from: the way back without knowing the windows.
+void place_by_index(Call& c, bool add) {
+  static const int operation = operation_number("max_unpool");
+  const Tensor from = c.tensor(0), indices = c.tensor(1), out = c.out();
+  const int64_t rank = c.integer(3), planes = from.dim() - rank;
+  fill(out, Scalar(0));
+  if (from.numel() == 0) return;
+  // Each plane as one dimension, which wants dense planes on all three sides.
+  const bool last = has_channels_last(indices, rank);
+  const auto flat = [&](const Tensor& t) {
+    const Tensor dense = is_dense_as(t, last) ? t : clone(t, last ? (rank == 2 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d) : MemoryFormat::contiguous);
+    int64_t plane = 1;
+    for (int64_t d = planes; d < t.dim(); ++d) plane *= t.size(d);
+    Dims sizes(t.sizes().begin(), t.sizes().begin() + planes), strides(dense.strides().begin(), dense.strides().begin() + planes);
+    sizes.push_back(plane);
+    strides.push_back(last ? t.size(1) : 1);
+    return view_of(dense, sizes, strides, dense.offset());
+  };
+  if (!is_dense_as(out, last)) return execute_on_host(c, out.device());
+  const Tensor to = flat(out), at = flat(indices), values = flat(from);  // the walk keeps addresses only
+  const IndexedWalk w = walk_along("max_unpool", to, planes, at, values);
+  const IndexedOn on{Place(out.device()), out.device(), Dtype::i64, operation};
+  add ? combine_indexed(w, out.dtype(), Combine::add, on) : write_indexed(w, size_of(out.dtype()), on);
+}
+void run_unpool(Call& c) { place_by_index(c, false); }
+
+// Arguments: grad_output, indices, input_size, rank, window; the latter is empty where the windows are not known.
+void run_max_pool_gradient(Call& c) {
+  const Tensor dy = c.tensor(0), indices = c.tensor(1), dx = c.out();
+  const int64_t rank = c.integer(3);
+  const DimsView window = c.integers(4);
+  if (dx.numel() == 0) return;
+  const bool last = has_channels_last(indices, rank);
+  if (window.empty() || !is_dense_as(dx, last) || dx.dim() - rank > 2) return place_by_index(c, true);
+  // Both are read by the same strides.
+  Tensor grad = dy;
+  if (!(dy.strides() == indices.strides())) {
+    grad = empty(TensorInfo{indices.sizes(), indices.strides(), dy.dtype(), dy.device()});
+    copy_into(grad, dy);
+  }
+  Windows w = windows_of(dx, indices, true, rank);
+  const auto part = [&](size_t k) { return window.subspan(k * static_cast<size_t>(rank), static_cast<size_t>(rank)); };
+  slide(w, rank, part(0), part(1), part(2), part(3));
+  kMaxGradient.launch(Place(dx.device()), {dy.dtype(), false, last, is_big(w)}, divide_up(w.count, 256), 256, 0, grad.bytes(), indices.bytes(), dx.bytes(), w);
+}
+
+}  // namespace
+
+void register_cuda_pooling(Registry& r) {
+  for (const char* d : {"1d", "2d", "3d"}) {
+    r.set_kernel(join("_max_pool", d).c_str(), DeviceType::cuda, run_max_pool);
+    r.set_kernel(join("_avg_pool", d).c_str(), DeviceType::cuda, run_avg_pool);
+    r.set_kernel(join("_adaptive_max_pool", d).c_str(), DeviceType::cuda, run_adaptive_max_pool);
+    r.set_kernel(join("_adaptive_avg_pool", d).c_str(), DeviceType::cuda, run_adaptive_avg_pool);
+  }
+  r.set_kernel("_max_pool_gradient", DeviceType::cuda, run_max_pool_gradient);
+  r.set_kernel("_max_unpool", DeviceType::cuda, run_unpool);
+  r.set_kernel("_avg_pool_gradient", DeviceType::cuda, run_avg_pool_gradient);
+  r.set_kernel("_adaptive_avg_pool_gradient", DeviceType::cuda, run_adaptive_avg_pool_gradient);
+}
+
+}  // namespace cresset::cuda

@@ -1,0 +1,238 @@
+// Sorting and selecting along a dimension: sort, topk, kthvalue, median, mode; and distinct elements. The rules of shape are the CPU's. Sorts are
+// stable, and of equal elements the first are chosen.
+#include <limits>
+
+#include "cuda/backend.h"
+#include "cuda/compact.h"
+#include "cuda/indexed_walk.h"
+#include "cuda/radix_sort.h"
+#include "cuda/register.h"
+#include "dispatch/on_host.h"
+
+namespace cresset::cuda {
+namespace {
+
+constexpr int kBlock = 256;
+constexpr int64_t kLongestRow = kBlock * 8;  // that one block sorts
+
+const KernelFamily kRows("sorting.cuh", "sort_rows", {"T", "ITEMS", "CHOSEN"}, {"-DROWS"});
+const KernelFamily kKeys("sorting.cuh", "make_keys", {"T"}, {"-DKEYS"});
+const KernelFamily kTake("sorting.cuh", "take_sorted", {"T"}, {"-DTAKE"});
+const KernelFamily kSelect("sorting.cuh", "select_rows", {"T"}, {"-DSELECT"});
+const KernelFamily kPick("sorting.cuh", "pick_from_sorted", {"T"}, {"-DMIDDLE"});
+const KernelFamily kMode("sorting.cuh", "mode_of_sorted", {"T"}, {"-DMODE"});
+const KernelFamily kStarts("sorting.cuh", "group_starts", {"T", "PLAIN"}, {"-DSTARTS"});
+const KernelFamily kGroups("sorting.cuh", "group_facts", {"T"}, {"-DGROUPS"});
+
+bool is_sortable(Dtype d) { return !is_complex(d) && (!is_floating(d) || size_of(d) > 1); }
+
+// The view in which dimension `dim` is the last; of a 0-d tensor one row of one element.
+Tensor with_last(const Tensor& t, int64_t dim) {
+  Dims sizes = t.sizes(), strides = t.strides();
+  if (sizes.empty()) return view_of(t, {{1}}, {{1}}, t.offset());
+  const int64_t size = sizes[dim], stride = strides[dim];
+  sizes.erase(dim);
+  strides.erase(dim);
+  sizes.push_back(size);
+  strides.push_back(stride);
+  return view_of(t, sizes, strides, t.offset());
+}
+
+// Rows that lie one after the other.
+struct Rows {
+  Tensor x;
+  int64_t count, length;
+  Rows(const Tensor& t, int64_t dim) : x(contiguous_on_device(with_last(t, dim))), length(x.size(-1)) { count = length ? x.numel() / length : 0; }
+  int64_t n() const { return x.numel(); }
+};
+bool fits(const Rows& r) { return is_sortable(r.x.dtype()) && r.n() < std::numeric_limits<int32_t>::max() - 4096; }
+
+int items_for(int64_t length) { return length <= kBlock ? 1 : length <= kBlock * 4 ? 4 : 8; }
+
+SortedKeys sort_all(const Place& place, const Rows& r, bool descending, int64_t row_length) {
+  const Dtype d = r.x.dtype();
+  const Tensor keys = empty({{r.n()}}, size_of(d) == 8 ? Dtype::i64 : Dtype::i32, r.x.device());
+  const auto turned = static_cast<int32_t>(descending);
+  kKeys.launch(place, {d}, divide_up(r.n(), kBlock), kBlock, 0, r.x.bytes(), keys.bytes(), r.n(), turned);
+  return sort_keys(place, keys, r.n(), static_cast<int>(8 * size_of(d)), row_length);
+}
+
+// The first `count` elements of each row in order, and where they stood, row by row.
+void sort_into(const Rows& r, int64_t count, bool descending, const Tensor& values, const Tensor& indices) {
+  if (values.numel() == 0) return;
+  const Place place(r.x.device());
+  const Dtype d = r.x.dtype();
+  const auto turned = static_cast<int32_t>(descending), wanted = static_cast<int32_t>(count);
+  if (count == r.length && r.length <= kLongestRow) {
+    char* none = nullptr;
+    return kRows.launch(place, {d, items_for(r.length), false}, r.count, kBlock, 0, r.x.bytes(), none, values.bytes(), indices.bytes(), r.length, wanted, turned);
+  }
+  // Few long rows leave most of the device idle when a block looks after each.
+  if (count <= kLongestRow && (r.count >= 32 || r.length <= 16384)) {
+    const Tensor chosen = empty({{r.count * count}}, Dtype::i32, r.x.device());
+    const auto length = static_cast<int32_t>(r.length);
+    kSelect.launch(place, {d}, r.count, kBlock, 0, r.x.bytes(), chosen.bytes(), length, wanted, turned);
+    return kRows.launch(place, {d, items_for(count), true}, r.count, kBlock, 0, r.x.bytes(), chosen.bytes(), values.bytes(), indices.bytes(), r.length, wanted, turned);
+  }
+  const SortedKeys sorted = sort_all(place, r, descending, r.length);
+  const int64_t n = r.count * count;
+  kTake.launch(place, {d}, divide_up(n, kBlock), kBlock, 0, r.x.bytes(), sorted.positions.bytes(), values.bytes(), indices.bytes(), n, r.length, count);
+}
+
+// The same into results of any layout.
+void sort_along(Call& c, const Rows& r, int64_t dim, int64_t count, bool descending) {
+  const Tensor values = with_last(c.out(0), dim), indices = with_last(c.out(1), dim);
+  if (values.is_contiguous() && indices.is_contiguous()) return sort_into(r, count, descending, values, indices);
+  const Tensor dense_values = empty(values.sizes(), values.dtype(), values.device()), dense_indices = empty(values.sizes(), Dtype::i64, values.device());
+  sort_into(r, count, descending, dense_values, dense_indices);
+  copy_into(values, dense_values);
+  copy_into(indices, dense_indices);
+}
+
+void run_sort(Call& c) {
+  const Tensor t = c.tensor(0);
+  const int64_t dim = wrap_dim(c.integer(1), t.dim());
+  if (t.numel() == 0) return;
+  const Rows r(t, dim);
+  if (!fits(r)) return execute_on_host(c, t.device());
+  sort_along(c, r, dim, r.length, c.boolean(2));
+}
+
+void run_topk(Call& c) {
+  const Tensor t = c.tensor(0);
+  const int64_t k = c.integer(1), dim = wrap_dim(c.integer(2), t.dim());
+  if (c.out().numel() == 0) return;
+  const Rows r(t, dim);
+  if (!fits(r)) return execute_on_host(c, t.device());
+  sort_along(c, r, dim, k, c.boolean(3));
+}
+
+// ---------------------------------------------------------------- one element of each row
+
+struct Sorted {
+  Tensor values, indices;
+};
+Sorted sorted_rows(const Rows& r, int64_t count) {
+  const Tensor values = empty({{r.count, count}}, r.x.dtype(), r.x.device()), indices = empty({{r.count, count}}, Dtype::i64, r.x.device());
+  sort_into(r, count, false, values, indices);
+  return {values, indices};
+}
+
+// place: k, or -1 for the median.
+void pick(const Rows& r, int64_t place, bool skip_nan, const Tensor& value, const Tensor& index) {
+  const int64_t count = place < 0 ? r.length : place + 1;
+  const Sorted s = sorted_rows(r, count);
+  const auto skip = static_cast<int32_t>(skip_nan);
+  kPick.launch(Place(r.x.device()), {r.x.dtype()}, divide_up(r.count, kBlock), kBlock, 0, s.values.bytes(), s.indices.bytes(), value.bytes(), index.defined() ? index.bytes() : nullptr, r.count, count,
+               place, skip);
+}
+
+void check_not_bool(const char* who, const Tensor& t) { check_implemented(t.dtype() != Dtype::b8, '"', who, "\" not implemented for 'bool'"); }
+
+void run_kthvalue(Call& c) {
+  const Tensor t = c.tensor(0);
+  check_not_bool("kthvalue_cuda", t);
+  if (c.out().numel() == 0) return;
+  const Rows r(t, wrap_dim(c.integer(2), t.dim()));
+  if (!fits(r)) return execute_on_host(c, t.device());
+  pick(r, c.integer(1) - 1, false, c.out(0), c.out(1));
+}
+template <bool skip_nan>
+void run_median_dim(Call& c) {
+  const Tensor t = c.tensor(0);
+  check_not_bool("median_cuda", t);
+  if (c.out().numel() == 0) return;
+  const Rows r(t, wrap_dim(c.integer(1), t.dim()));
+  if (!fits(r)) return execute_on_host(c, t.device());
+  pick(r, -1, skip_nan, c.out(0), c.out(1));
+}
+template <bool skip_nan>
+void run_median(Call& c) {
+  const Tensor t = contiguous_on_device(c.tensor(0));
+  check_not_bool("median_cuda", t);
+  const Rows r(view_of(t, {{t.numel()}}, {{1}}, t.offset()), 0);
+  if (r.n() == 0 || !fits(r)) return execute_on_host(c, t.device());
+  pick(r, -1, skip_nan, c.out(), {});
+}
+void run_mode(Call& c) {
+  const Tensor t = c.tensor(0);
+  if (c.out().numel() == 0) return;
+  const Rows r(t, wrap_dim(c.integer(1), t.dim()));
+  if (!fits(r)) return execute_on_host(c, t.device());
+  const Sorted s = sorted_rows(r, r.length);
+  kMode.launch(Place(t.device()), {t.dtype()}, divide_up(r.count, 64), 64, 0, s.values.bytes(), s.indices.bytes(), c.out(0).bytes(), c.out(1).bytes(), r.count, r.length);
+}
+
+// ---------------------------------------------------------------- distinct elements
+
+// Values, the group of each element, and the sizes of the groups; the latter two empty where they are not asked for.
+void give_groups(Call& c, const Rows& r, const Tensor& positions, const Tensor& starts, bool wants_inverse, bool wants_counts, DimsView shape) {
+  const Device device = r.x.device();
+  const int64_t n = r.n(), one = 1;
+  const CountedFlags flags(starts);
+  const Tensor firsts = flags.places({&n, 1}, {&one, 1});  // where each group begins, in the order of the groups
+  const int64_t groups = firsts.numel();
+  const Tensor values = empty({{groups}}, r.x.dtype(), device), inverse = empty(wants_inverse ? shape : DimsView({{0}}), Dtype::i64, device),
+               counts = empty({{wants_counts ? groups : 0}}, Dtype::i64, device);
+  const Place place(device);
+  Tensor where = firsts;
+  if (positions.defined() && groups) {  // in the order of the input
+    where = empty({{groups}}, Dtype::i32, device);
+    read_indexed(walk_slices("unique", positions, 0, firsts, where), 4, {place, device, Dtype::i64, 0});
+  }
+  if (groups) read_indexed(walk_slices("unique", r.x, 0, where, values), size_of(r.x.dtype()), {place, device, where.dtype(), 0});
+  if (n && (wants_inverse || wants_counts)) {
+    const Tensor ranks = wants_inverse ? flags.ranks(true) : Tensor();
+    kGroups.launch(place, {r.x.dtype()}, divide_up(n, kBlock), kBlock, 0, wants_inverse ? ranks.bytes() : nullptr, positions.defined() ? positions.bytes() : nullptr, firsts.bytes(),
+                   wants_inverse ? inverse.bytes() : nullptr, wants_counts ? counts.bytes() : nullptr, n, groups);
+  }
+  c.give(values);
+  c.give(inverse);
+  c.give(counts);
+}
+
+void run_unique(Call& c) {
+  const Tensor t = c.tensor(0), input = contiguous_on_device(t);
+  const Rows r(view_of(input, {{input.numel()}}, {{1}}, input.offset()), 0);
+  if (!fits(r)) return execute_on_host(c, t.device());
+  const Place place(t.device());
+  const Tensor starts = empty({{r.n()}}, Dtype::u8, t.device());
+  Tensor positions;
+  if (r.n()) {
+    const SortedKeys sorted = sort_all(place, r, false, 0);
+    positions = sorted.positions;
+    const auto has_nan = static_cast<int32_t>(is_floating(t.dtype()));
+    const int64_t n = r.n();
+    kStarts.launch(place, {t.dtype(), false}, divide_up(n, kBlock), kBlock, 0, r.x.bytes(), sorted.keys.bytes(), starts.bytes(), n, has_nan);
+  }
+  give_groups(c, r, positions, starts, c.boolean(2), c.boolean(3), t.sizes());
+}
+void run_unique_consecutive(Call& c) {
+  const Tensor t = c.tensor(0), input = contiguous_on_device(t);
+  const Rows r(view_of(input, {{input.numel()}}, {{1}}, input.offset()), 0);
+  if (!fits(r)) return execute_on_host(c, t.device());
+  const Place place(t.device());
+  const Tensor starts = empty({{r.n()}}, Dtype::u8, t.device());
+  const int64_t n = r.n();
+  const int32_t has_nan = 0;
+  char* none = nullptr;
+  if (n) kStarts.launch(place, {t.dtype(), true}, divide_up(n, kBlock), kBlock, 0, r.x.bytes(), none, starts.bytes(), n, has_nan);
+  give_groups(c, r, {}, starts, c.boolean(1), c.boolean(2), t.sizes());
+}
+
+}  // namespace
+
+void register_cuda_sorting(Registry& r) {
+  r.set_kernel("sort", DeviceType::cuda, run_sort);
+  r.set_kernel("topk", DeviceType::cuda, run_topk);
+  r.set_kernel("kthvalue", DeviceType::cuda, run_kthvalue);
+  r.set_kernel("median", DeviceType::cuda, run_median<false>);
+  r.set_kernel("median.dim", DeviceType::cuda, run_median_dim<false>);
+  r.set_kernel("nanmedian", DeviceType::cuda, run_median<true>);
+  r.set_kernel("nanmedian.dim", DeviceType::cuda, run_median_dim<true>);
+  r.set_kernel("mode", DeviceType::cuda, run_mode);
+  r.set_kernel("_unique2", DeviceType::cuda, run_unique);
+  r.set_kernel("_unique_consecutive", DeviceType::cuda, run_unique_consecutive);
+}
+
+}  // namespace cresset::cuda

@@ -1,0 +1,57 @@
+"""Pooling on a CUDA device: values, indices and gradients as on the CPU."""
+
+import pytest
+from agreeing import agree, agree_with_gradients
+
+import cresset as torch
+from cresset.nn import functional as F
+
+
+def image(*shape, dtype=torch.float32, last=False):
+    torch.manual_seed(len(shape))
+    x = (torch.randn(*shape) * 4).to(dtype)
+    return x.to(memory_format=torch.channels_last if len(shape) == 4 else torch.channels_last_3d) if last else x
+
+
+PROGRAMS = {
+    "max": lambda x: F.max_pool2d(x, 3, 2, 1),
+    "max dilated": lambda x: F.max_pool2d(x, 2, 1, 0, 2),
+    "max ceil": lambda x: F.max_pool2d(x, (3, 2), ceil_mode=True),
+    "mean": lambda x: F.avg_pool2d(x, 3, 2, 1),
+    "mean without padding": lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+    "mean by a number": lambda x: F.avg_pool2d(x, 2, divisor_override=3),
+    "adaptive mean": lambda x: F.adaptive_avg_pool2d(x, (3, 4)),
+    "mean of all": lambda x: F.adaptive_avg_pool2d(x, 1),
+    "adaptive max": lambda x: F.adaptive_max_pool2d(x, (3, 4)),
+}
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["planes", "channels innermost"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_images(program, last):
+    for dtype, tolerance in ((torch.float32, 1e-6), (torch.bfloat16, 2e-2)):
+        agree_with_gradients(PROGRAMS[program], image(2, 3, 11, 13, dtype=dtype, last=last), tolerance=tolerance)
+
+
+def test_signals_and_volumes():
+    for program, shape in (
+        (lambda x: F.max_pool1d(x, 3, 2, 1), (2, 3, 11)),
+        (lambda x: F.avg_pool1d(x, 3, 2, 1), (3, 11)),
+        (lambda x: F.max_pool3d(x, 3, 2, 1), (2, 3, 5, 4, 6)),
+        (lambda x: F.avg_pool3d(x, 2), (2, 3, 5, 4, 6)),
+    ):
+        agree_with_gradients(program, image(*shape, dtype=torch.float64), tolerance=1e-12)
+    agree_with_gradients(lambda x: F.max_pool3d(x, 2), image(2, 3, 5, 4, 6, last=True))
+
+
+def test_indices_and_the_way_back():
+    x = image(2, 3, 8, 8)
+    x[0, 0, 1, 1] = float("nan")
+    agree(lambda x: F.max_pool2d(x, 2, return_indices=True), x)
+    agree(lambda x: F.max_pool2d(x.long(), 3, 2, return_indices=True), image(2, 3, 8, 8))
+    agree(lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2), image(2, 3, 8, 8))
+
+
+def test_views_are_read_where_they_lie():
+    agree_with_gradients(lambda x: F.max_pool2d(x[:, ::2, 1:, ::2], 2), image(2, 4, 9, 12))
+    agree(lambda x: F.avg_pool2d(x.transpose(2, 3), 2), image(2, 4, 9, 12), tolerance=1e-6)

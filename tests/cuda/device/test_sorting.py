@@ -1,0 +1,72 @@
+"""Sorting, selecting and distinct elements on a CUDA device: stable, nan last, as on the CPU."""
+
+import math
+
+import pytest
+from agreeing import agree, agree_with_gradients
+
+import cresset as torch
+
+nan = math.nan
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool]
+
+
+def table(*shape, dtype=torch.float32):
+    torch.manual_seed(len(shape))
+    x = (torch.randn(*shape) * 5).to(dtype)
+    if x.is_floating_point():
+        x.view(-1)[:3] = torch.tensor([-0.0, 0.0, nan], dtype=dtype)
+    return x
+
+
+def distinct(rows, length, dtype=torch.float32):
+    torch.manual_seed(length)
+    return (torch.stack([torch.randperm(length) for _ in range(rows)]) - length // 2).to(dtype)
+
+
+class TestSorting:
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_rows(self, dtype):
+        for shape, dim in (((5,), 0), ((3, 300), 1), ((4, 7), 0), ((2, 3, 40), 1)):
+            agree(lambda x, d=dim: [*x.sort(d, stable=True), *x.sort(d, descending=True, stable=True)], table(*shape, dtype=dtype))
+
+    def test_long_rows(self):
+        x = table(2, 5000)
+        agree(lambda x: [*x.sort(stable=True), *x.sort(descending=True, stable=True), x.t().argsort(0, stable=True), *x[0].long().sort(stable=True)], x)
+        agree(lambda x: x.sort(stable=True), table(2, 1500).double())
+
+    def test_edges(self):
+        agree(lambda x: [*x.sort(), *x[0, 0].sort(), *x[:0].sort(), *x[:, :1].sort()], table(3, 4).nan_to_num())
+        agree_with_gradients(lambda x: x.sort(1).values, distinct(3, 20))
+
+
+class TestSelecting:
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.float64])
+    def test_topk(self, dtype):
+        x = distinct(3, 600, dtype)
+        for k in (1, 5, 300, 600):
+            agree(lambda x, k=k: [*x.topk(k), *x.topk(k, largest=False)], x)
+        agree(lambda x: x.t().topk(3, dim=0), x)
+
+    def test_topk_of_few_long_rows_and_of_equal_elements(self):
+        agree(lambda x: x.topk(9), distinct(1, 20000))
+        agree(lambda x: x.topk(2500), distinct(2, 3000))
+        agree(lambda x: x.topk(4).values, torch.tensor([[1.0, nan, 3.0, 3.0, 2.0, 3.0]]))
+        assert torch.tensor([2.0, 7.0, 7.0, 7.0], device="cuda").topk(2).indices.tolist() == [1, 2]
+        agree_with_gradients(lambda x: x.topk(5).values, distinct(3, 40))
+
+    def test_one_of_each_row(self):
+        agree(lambda x: [*x.kthvalue(7), *x.median(1), *x.median(0), x.median(), *x.kthvalue(1, 0, keepdim=True)], distinct(3, 60))
+        rows = torch.tensor([[1.0, nan, 3.0, 3.0, 2.0, 3.0], [4, 5, 6, 7, 8, 9], [nan] * 6])
+        agree(lambda x: [x.median(1).values, x.nanmedian(1).values, x.nanmedian(), x.median(), x.mode(1).values], rows)
+
+
+class TestDistinct:
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.int8, torch.float16])
+    def test_elements(self, dtype):
+        x = table(20, 30, dtype=dtype) if not dtype.is_floating_point else table(20, 30).round().to(dtype)
+        agree(lambda x: [x.unique(), *x.unique(return_inverse=True, return_counts=True)], x)
+        agree(lambda x: x.unique_consecutive(return_inverse=True, return_counts=True), x.long().sort().values.to(dtype))
+
+    def test_nothing(self):
+        agree(lambda x: x.unique(return_inverse=True, return_counts=True), torch.empty(0))

@@ -1,0 +1,52 @@
+"""Every kernel file compiles for the cards we know, with the macros its host code gives it. Needs the package nvidia-cuda-nvrtc."""
+
+import nvrtc
+import pytest
+
+# file: the macros of each kernel in it, as its KernelFamily and a typical launch give them.
+KERNELS = {
+    "compact.cuh": ["COUNT", "SUM", "PLACES RANK=1 BIG=0", "PLACES RANK=8 BIG=1", "RANKS INCLUDING=1", "COORDINATES"],
+    "creation.cuh": [
+        "RANGE T=dtype_i64", "RANGE T=dtype_bf16", "SPACE T=dtype_f32 EXPONENTS=0", "SPACE T=dtype_c64 EXPONENTS=0",
+        "SPACE T=dtype_f16 EXPONENTS=1", "TRIANGLE T=dtype_i64 UPPER=0", "TRIANGLE T=dtype_i32 UPPER=1",
+    ],
+    "index_lists.cuh": ["OFFSETS LISTS=2 RANK=1", "OFFSETS LISTS=8 RANK=3", "REPEAT T=dtype_i64"],
+    "indexed.cuh": [
+        "MOVE WORD=16 RANK=2 BIG=0 INDEX=dtype_i64 WRITE=0", "MOVE WORD=1 RANK=8 BIG=1 INDEX=dtype_i32 WRITE=1",
+        "SERIAL T=dtype_f32 HOW=0 RANK=1 BIG=0 INDEX=dtype_i64", "SERIAL T=dtype_b8 HOW=2 RANK=3 BIG=0 INDEX=dtype_i32",
+        "KEYS KEY=dtype_u32 WHOLE=0 RANK=1 INDEX=dtype_i64", "KEYS KEY=dtype_u64 WHOLE=1 RANK=2 INDEX=dtype_i32",
+        "SORTED T=dtype_f32 HOW=0 RANK=1 KEY=dtype_u32 INDEX=int64_t", "SORTED T=dtype_c128 HOW=1 RANK=2 KEY=dtype_u64 INDEX=int64_t",
+        "SLICES T=dtype_bf16 HOW=0 RANK=1 BIG=0 VECTOR=8 FRESH=1 INDEX=int64_t",
+        "SLICES T=dtype_i8 HOW=3 RANK=2 BIG=0 VECTOR=1 FRESH=0 INDEX=int64_t",
+        "SLICES T=dtype_c64 HOW=1 RANK=1 BIG=0 VECTOR=2 FRESH=0 INDEX=int64_t",
+        "CROSSING T=dtype_f32 HOW=0 RANK=1 BIG=0 VECTOR=4 FRESH=1 INDEX=int64_t",
+    ],
+    "joining.cuh": ["WORD=16 BIG=0", "WORD=2 BIG=1"],
+    "masks.cuh": ["MEAN T=dtype_f32", "MEAN T=dtype_i32", "MEAN T=dtype_c64", "SCATTER T=dtype_f16"],
+    "pooling.cuh": [
+        f"{kernel} T=dtype_{t} ADAPTIVE={adaptive} LAST={last} BIG=0"
+        for kernel, t in (("FORWARD_MAX", "f32"), ("FORWARD_MAX", "i64"), ("FORWARD_MEAN", "bf16"), ("FORWARD_MEAN", "c64"),
+                          ("GRADIENT_MAX", "f16"), ("GRADIENT_MEAN", "f32"))
+        for adaptive, last in ((0, 0), (1, 1))
+    ],
+    "radix_sort.cuh": [
+        f"{kernel} KEY=dtype_{key} FIRST={first} BY_ROW={by_row}"
+        for kernel in ("COUNT", "SUM", "MOVE") for key in ("u32", "u64") for first, by_row in ((1, 0), (0, 0), (0, 1))
+    ],
+    "rearranging.cuh": ["WORD=4 VECTOR=4 UPPER=0 BIG=0", "WORD=16 VECTOR=1 UPPER=1 BIG=1"],
+    "sorting.cuh": [
+        *(f"ROWS T=dtype_{t} ITEMS={items} CHOSEN={chosen}" for t, items, chosen in (("f32", 1, 0), ("f64", 8, 0), ("bf16", 4, 1))),
+        "KEYS T=dtype_f16", "KEYS T=dtype_u64", "TAKE T=dtype_b8", "SELECT T=dtype_f32", "SELECT T=dtype_i64", "MIDDLE T=dtype_bf16",
+        "MODE T=dtype_f32", "STARTS T=dtype_f32 PLAIN=0", "STARTS T=dtype_f16 PLAIN=1", "GROUPS T=dtype_i8",
+    ],
+    "transpose.cuh": ["WORD=4 RANK=1", "WORD=16 RANK=8"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("file", KERNELS)
+def test_kernels_compile_for_every_card(file, architecture):
+    if nvrtc.library() is None:
+        pytest.skip("needs nvidia-cuda-nvrtc")
+    for macros in KERNELS[file]:
+        nvrtc.compile(f'#include "{file}"\n', architecture, [f"-D{macro}" for macro in macros.split()])
