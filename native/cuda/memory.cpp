@@ -187,7 +187,7 @@ class DeviceAllocator {
     int64_t bytes;
     Block* first;
   };
-  // Freed, not yet merged with neighbours: still counted as active for the allocator's own walk, but not for the user.
+  // Freed, not yet merged with neighbours.
   static constexpr size_t kRecentBlocks = 64;
   std::vector<Block*> recent_;
 
@@ -204,11 +204,11 @@ class DeviceAllocator {
   void keep_recent(Block* block) {
     count(&MemoryStatistics::active, *block->pool, -1);
     count(&MemoryStatistics::active_bytes, *block->pool, -block->bytes);
+    block->recent = true;  // before another one looks for free neighbours
     if (recent_.size() == kRecentBlocks) {
       give_back(recent_.front());
       recent_.erase(recent_.begin());
     }
-    block->recent = true;
     recent_.push_back(block);
   }
   void merge_recent() {

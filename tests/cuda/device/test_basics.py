@@ -1,6 +1,7 @@
 """Memory, copies, pointwise operators, streams, events and graphs on a CUDA device."""
 
 import gc
+import random
 
 import pytest
 
@@ -168,6 +169,17 @@ class TestMemory:
         del b, blocks
         torch.cuda.empty_cache()
         assert torch.cuda.memory_reserved() <= start
+
+    def test_any_order_of_allocations(self):
+        choose = random.Random(3)
+        live = []
+        for _ in range(4000):
+            if choose.random() < 0.55 or not live:
+                live.append(torch.empty(choose.choice([choose.randint(1, 4000), choose.randint(1, 300_000), 65536]), dtype=torch.uint8, device="cuda"))
+            else:
+                live.pop(choose.randrange(len(live)))
+        spans = sorted((t.data_ptr(), t.data_ptr() + t.numel()) for t in live)
+        assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
 
     def test_out_of_memory_says_who_holds_it(self):
         total = torch.cuda.mem_get_info()[1]
