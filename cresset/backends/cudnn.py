@@ -1,4 +1,7 @@
-"""cuDNN: NVIDIA's convolutions and recurrences. Settings are kept for a CUDA backend."""
+"""cuDNN: NVIDIA's convolutions. What is set here is told to the native convolutions; settings of recurrences are kept."""
+
+import sys
+import types
 
 from .. import _native
 from .settings import Namespace, make_flags
@@ -28,18 +31,32 @@ set_flags, flags = make_flags(
 )
 
 
+class _Module(types.ModuleType):
+    """This module: setting one of its names tells the native side."""
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name in ("enabled", "benchmark", "deterministic", "allow_tf32"):
+            _native.cuda.set_convolutions(
+                bool(self.enabled), bool(self.benchmark), bool(self.deterministic), bool(self.allow_tf32)
+            )
+
+
+sys.modules[__name__].__class__ = _Module
+
+
 def version():
-    """The library's version; None without it."""
-    return None
+    """The library's version, such as 91500; None without it, or without a device."""
+    return _native.cuda.cudnn_version() or None if _native.cuda.device_count() else None
 
 
 def is_available():
-    """Whether the library is here.
+    """Whether the library is here, and a device for it.
 
-    >>> cresset.backends.cudnn.is_available()
-    False
+    >>> cresset.backends.cudnn.is_available() == (cresset.backends.cudnn.version() is not None)
+    True
     """
-    return False
+    return version() is not None
 
 
 def is_acceptable(tensor):

@@ -7,6 +7,7 @@
 #include "cuda/backend.h"
 #include "cuda/compile.h"
 #include "cuda/cublas.h"
+#include "cuda/cudnn.h"
 #include "cuda/device.h"
 #include "cuda/library.h"
 #include "cuda/memory.h"
@@ -384,6 +385,13 @@ void add_cuda(PyObject* module) {
     product_settings.reduced_f16 = reduced_f16;
     product_settings.reduced_bf16 = reduced_bf16;
   });
+  m.def("set_convolutions", [](bool enabled, bool benchmark, bool deterministic, bool tf32) {
+    cudnn_settings.enabled = enabled;
+    cudnn_settings.benchmark = benchmark;
+    cudnn_settings.deterministic = deterministic;
+    cudnn_settings.tf32 = tf32;
+  });
+  m.def("cudnn_version", cudnn_version, "Of the library, which is looked for; 0 when it is not there.");
 
   m.def("operators_on_host", operators_on_host, "The operators that were computed on the CPU for want of a kernel.");
   m.def("refuse_host", [](bool on) { refuses_host = on; });

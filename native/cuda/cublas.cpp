@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "cuda/library.h"
-#include "cuda/memory.h"
+#include "cuda/workspace.h"
 
 namespace cresset::cuda {
 
@@ -197,21 +197,6 @@ Plan make_plan(const Key& key, const MatrixProduct& p) {
   plan.workspace = best.workspace;
   return plan;
 }
-
-// Memory for the time of a launch: the next one of the stream may have it afterwards.
-class Workspace {
- public:
-  Workspace(int device, size_t bytes) : device_(device), memory_(bytes ? allocate(device, static_cast<int64_t>(bytes)) : Memory{}) {}
-  ~Workspace() {
-    if (memory_.data) cuda::free(device_, memory_.block);
-  }
-  Workspace(const Workspace&) = delete;
-  char* data() const { return memory_.data; }
-
- private:
-  int device_;
-  Memory memory_;
-};
 
 // alpha or beta as the library reads it.
 struct Factor {

@@ -1,4 +1,4 @@
-"""Build the emulated libcuda, libnvrtc and libcublasLt: `python build.py FOLDER` prints the folder in which they are.
+"""Build the emulated libcuda, libnvrtc, libcublasLt and libcudnn: `python build.py FOLDER` prints the folder in which they are.
 
 Point CRESSET_CUDA_LIBRARIES at it and `device="cuda"` runs on the CPU. The libraries are kept by the content of their sources.
 """
@@ -30,8 +30,20 @@ LIBRARIES = {
     ),
     "libcublasLt.so": (
         ["cublaslt", "matrix_product"],
-        ["-O2", "-ftree-vectorize", "-ffp-contract=off", "-fcx-limited-range", "-Wl,-soname,libcublasLt.so.13", "-Wl,-rpath,$ORIGIN"],
+        [
+            "-O2",
+            "-ftree-vectorize",
+            "-ffp-contract=off",
+            "-fcx-limited-range",
+            "-Wl,-soname,libcublasLt.so.13",
+            "-Wl,-rpath,$ORIGIN",
+        ],
         ["libcublasLt.so.13"],
+    ),
+    "libcudnn.so.9": (
+        ["cudnn"],
+        ["-O2", "-ffp-contract=off", "-Wl,-soname,libcudnn.so.9", "-Wl,-rpath,$ORIGIN"],
+        ["libcudnn.so"],
     ),
 }
 
@@ -87,14 +99,27 @@ def compile_all(folder: Path) -> None:
         names, flags, _ = LIBRARIES[library]
         together = folder / f"{library}.cpp"  # as one file: reading the standard library is most of the work
         together.write_text("".join(f'#include "{HERE / name}.cpp"\n' for name in names))
-        uses = [str(folder / "libcuda.so.1")] if library == "libcublasLt.so" else []
+        uses = [str(folder / "libcuda.so.1")] if library in ("libcublasLt.so", "libcudnn.so.9") else []
         version = f"-DEMULATOR_VERSION={int(digest()[:6], 16)}"
-        return subprocess.Popen([compiler(), *COMMON, version, *flags, str(together), *uses, "-o", str(folder / library), "-ldl", "-lpthread"])
+        return subprocess.Popen(
+            [
+                compiler(),
+                *COMMON,
+                version,
+                *flags,
+                str(together),
+                *uses,
+                "-o",
+                str(folder / library),
+                "-ldl",
+                "-lpthread",
+            ]
+        )
 
-    # Two at a time; libcublasLt is linked to libcuda.
+    # Two at a time; libcublasLt and libcudnn are linked to libcuda.
     statuses = {}
     with start("libnvrtc.so") as beside:
-        for library in ("libcuda.so.1", "libcublasLt.so"):
+        for library in ("libcuda.so.1", "libcublasLt.so", "libcudnn.so.9"):
             with start(library) as process:
                 statuses[library] = process.wait()
         statuses["libnvrtc.so"] = beside.wait()
