@@ -6,6 +6,7 @@ import warnings
 from collections import defaultdict
 
 import cresset
+from cresset import _native
 
 __all__ = ["GradScaler", "OptState"]
 
@@ -20,6 +21,14 @@ class OptState(enum.Enum):
 
 def _fresh_state():
     return {"stage": OptState.READY, "found_inf_per_device": {}}
+
+
+def _unscale(grads, inverse, found):
+    """Multiply gradients of one dtype and CUDA device in one launch; `found` becomes 1 if one is not finite. The host does not wait."""
+    if _native.unscale(grads, inverse, found) is NotImplemented:
+        for grad in grads:
+            found.copy_(cresset.maximum(found, (~grad.isfinite().all()).float()))
+            grad.mul_(inverse)
 
 
 class GradScaler:
@@ -100,7 +109,7 @@ class GradScaler:
 
     def _unscale_grads_(self, optimizer, inverse, allow_fp16=False):
         """Multiply the gradients by `inverse` in place. By device: 1 if one of them is not finite, else 0."""
-        finite = {}
+        finite, at_once = {}, {}
         with cresset.no_grad():
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
@@ -110,10 +119,18 @@ class GradScaler:
                     if not allow_fp16 and grad.dtype == cresset.float16:
                         raise ValueError("Attempting to unscale FP16 gradients.")
                     values = grad._values() if grad.layout != cresset.strided else grad
+                    if values.is_cuda:
+                        at_once.setdefault((values.device, values.dtype), []).append(values)
+                        continue
                     values.mul_(inverse.to(grad.device))
                     good = values.isfinite().all()
                     finite[grad.device] = good & finite[grad.device] if grad.device in finite else good
-            return {device: (~good).float() for device, good in finite.items()}
+            found = {device: (~good).float() for device, good in finite.items()}
+            for (device, _), values in at_once.items():
+                if device not in found:
+                    found[device] = cresset.zeros((), dtype=cresset.float32, device=device)
+                _unscale(values, inverse.to(device), found[device])
+            return found
 
     def unscale_(self, optimizer):
         """Divide the gradients of an optimizer by the scale now, for clipping; otherwise `step` does it."""
@@ -144,11 +161,30 @@ class GradScaler:
         state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._step_on_device(optimizer, state, *args, **kwargs)
         if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
         if not state["found_inf_per_device"]:
             raise AssertionError("No inf checks were recorded for this optimizer.")
         result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        return result
+
+    def _step_on_device(self, optimizer, state, *args, **kwargs):
+        """The step of an optimizer that divides by the scale and skips an overflow itself, so that the host does not wait."""
+        if state["stage"] is OptState.READY:
+            self._check_inf_per_device(optimizer)
+        if not state["found_inf_per_device"]:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        unscaled = state["stage"] is OptState.UNSCALED
+        found = [value.to(self._scale.device, non_blocking=True) for value in state["found_inf_per_device"].values()]
+        optimizer.grad_scale = None if unscaled else self._scale
+        optimizer.found_inf = found[0] if len(found) == 1 else cresset.stack(found).amax()
+        try:
+            result = optimizer.step(*args, **kwargs)
+        finally:
+            del optimizer.grad_scale, optimizer.found_inf
         state["stage"] = OptState.STEPPED
         return result
 
@@ -170,11 +206,17 @@ class GradScaler:
             found = [f for state in self._per_optimizer_states.values() for f in state["found_inf_per_device"].values()]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            self._find_scale(any(f.item() for f in found))
+            self._find_scale(found)
         self._per_optimizer_states = defaultdict(_fresh_state)
 
-    def _find_scale(self, overflowed):
-        if overflowed:
+    def _find_scale(self, found):
+        if self._scale.is_cuda:
+            there = [f.to(self._scale.device, non_blocking=True) for f in found]
+            together = there[0] if len(there) == 1 else cresset.stack(there).amax()
+            _native.update_scale(
+                self._scale, self._growth_tracker, together, self._growth_factor, self._backoff_factor, self._growth_interval
+            )
+        elif any(f.item() for f in found):
             self._scale.mul_(self._backoff_factor)
             self._growth_tracker.zero_()
         elif self._growth_tracker.item() + 1 == self._growth_interval:

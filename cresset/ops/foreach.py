@@ -9,6 +9,7 @@ import itertools
 
 import cresset
 
+from .. import _native
 from .registry import function, functions, methods
 
 # Operations on one tensor, with an in-place form.
@@ -34,6 +35,14 @@ BINARY = {
 
 # Operations on three, the last two scaled by `value`.
 SCALED = ("addcmul", "addcdiv")
+
+
+def _at_once(name, in_place, tensors, *others, attributes=()):
+    """The operation on all tensors in one launch, where that can be done; otherwise None."""
+    if not tensors[0].is_cuda:
+        return None
+    done = _native.foreach(name, in_place, (tensors, *others), attributes)
+    return None if done is NotImplemented else done
 
 
 def _offer(name, definition, doc):
@@ -100,11 +109,13 @@ def _unary(name):
 
     def each(self):
         _check(name, self)
-        return tuple([operation(tensor) for tensor in self])
+        done = _at_once(name, False, self)
+        return tuple([operation(tensor) for tensor in self]) if done is None else done
 
     def change_each(self):
         _check(name + "_", self)
-        return [in_place(tensor) for tensor in self]
+        done = _at_once(name, True, self)
+        return [in_place(tensor) for tensor in self] if done is None else done
 
     _offer(name, each, f"`{name}` of each tensor.")
     _offer(name + "_", change_each, f"`{name}` of each tensor, in place.")
@@ -126,6 +137,10 @@ def _binary(name, with_number, argument, one_tensor, scales):
             _check(who, self)
             others, are_tensors = _spread(who, self, other, one_tensor)
             operation = of_tensors if are_tensors else of_number
+            if scales or alpha == 1:
+                done = _at_once(name, in_place, self, other, attributes=(alpha,) if scales else ())
+                if done is not None:
+                    return done
             if scales and alpha != 1:
                 return gather([operation(t, o, alpha=alpha) for t, o in zip(self, others, strict=True)])
             if alpha != 1:
@@ -160,6 +175,10 @@ def _scaled(name):
                 _check_length(who, self, value, "numbers")
             else:
                 value = itertools.repeat(value, len(self))
+            value = list(value)
+            done = _at_once(name, in_place, self, tensor1, tensor2, attributes=(value,))
+            if done is not None:
+                return done
             return gather(
                 [operation(t, a, b, value=v) for t, a, b, v in zip(self, tensor1, tensor2, value, strict=True)]
             )
@@ -178,6 +197,9 @@ def _lerp(who, operation, gather):
         _check_length(who, self, tensors1)
         if isinstance(weight, cresset.Tensor):
             raise TypeError(f"_foreach_{who}(): argument 'weights' (position 3) must be tuple of Tensors, not Tensor")
+        done = _at_once("lerp", gather is list, self, tensors1, weight)
+        if done is not None:
+            return done
         weight, _ = _spread(who, self, weight, False)
         return gather([operation(t, end, w) for t, end, w in zip(self, tensors1, weight, strict=True)])
 
@@ -217,10 +239,21 @@ def _foreach_clone(self, *, memory_format=None):
     return tuple([tensor.clone(memory_format=memory_format) for tensor in self])
 
 
+def _norms(tensors, ord):
+    """The norms of CUDA tensors of one dtype and device as one tensor; None where they have to be taken one by one."""
+    if not tensors[0].is_cuda or isinstance(ord, str):
+        return None
+    norms = _native.foreach_norms(tensors, float(ord))
+    return None if norms is NotImplemented else norms
+
+
 @function
 def _foreach_norm(self, ord=2, dtype=None):
     """The norm of all elements of each tensor."""
     _check("norm", self)
+    norms = _norms(self, ord) if dtype is None else None
+    if norms is not None:
+        return norms.unbind()
     return tuple([cresset.linalg.vector_norm(tensor, ord, dtype=dtype) for tensor in self])
 
 

@@ -47,9 +47,26 @@ class ByFormula(Optimizer):
         if isinstance(missing, list):
             fresh = self._start_all(missing)
             missing = _native.update(type(self).__name__, self._formula, self._calls(fresh), self.state, *scaling)
-        if missing is NotImplemented:
+        if missing is NotImplemented and self._unscale_by_operations(*scaling):
             self._step_by_operations()
         return loss
+
+    @property
+    def _step_supports_amp_scaling(self):
+        """Whether a GradScaler may leave the division by its scale and the skipping of a step to the step itself."""
+        return all(group.get("fused") and all(p.is_cuda for p in group["params"]) for group in self.param_groups)
+
+    def _unscale_by_operations(self, scale, found):
+        """Do what the native step does with what a GradScaler set. False: the step is skipped."""
+        if found is not None and found.item():
+            return False
+        if scale is not None:
+            with cresset.no_grad():
+                for group in self.param_groups:
+                    for param in group["params"]:
+                        if param.grad is not None:
+                            param.grad.div_(scale.to(param.device))
+        return True
 
     def _start_all(self, missing):
         with cresset.no_grad():

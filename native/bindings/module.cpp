@@ -33,6 +33,7 @@ NB_MODULE(_native, m) {
     add_dlpack(m.ptr());
     add_runtime(m.ptr());
     add_updates(m.ptr());
+    add_foreach(m.ptr());
     add_module_type(m.ptr());
     add_batching(m.ptr());
     add_function_type(m.ptr());

@@ -155,6 +155,7 @@ void add_data(PyObject* module);
 void add_derivatives(PyObject* module);
 void add_runtime(PyObject* module);
 void add_updates(PyObject* module);
+void add_foreach(PyObject* module);
 void add_module_type(PyObject* module);
 void add_batching(PyObject* module);
 void add_function_type(PyObject* module);

@@ -33,17 +33,17 @@ class Table {
     const int64_t each = 8 * (lists_ + 1 + singles_) + 4 + 2;
     capacity_ = (bytes - fixed_) / each / 4 * 4;
     bytes_.resize(static_cast<size_t>(fixed_ + capacity_ * each + 8));
-    put(0, p.scale);
-    put(8, p.found);
   }
   int64_t capacity() const { return capacity_; }
   int64_t targets() const { return targets_; }
   int64_t blocks() const { return blocks_; }
   void* data() { return bytes_.data(); }
 
-  void begin(int64_t chunk) {
+  void begin(const char* scale, const char* found, int64_t chunk) {
     chunk_ = chunk;
     targets_ = blocks_ = rows_ = 0;
+    put(0, scale);
+    put(8, found);
     put(16, chunk);
   }
   // False: the table is full.
@@ -100,31 +100,44 @@ Kernel find_kernel(const ManyProgram& p, const Place& place, const char* entry, 
   return known->kernels[key] = load_kernel(place.device, text, entry, options);
 }
 
-}  // namespace
-
-void launch_many(const ManyProgram& program, const Place& place, const std::vector<ManyTarget>& targets, const char* entry, const char* after) {
+// Some blocks for each multiprocessor, but no more than their start is worth.
+int64_t chunk_of(const ManyProgram& program, const Place& place, const std::vector<ManyTarget>& targets) {
   int64_t total = 0;
   for (const ManyTarget& t : targets) total += t.count;
-  if (total == 0 && !after) return;
-  // Some blocks for each multiprocessor, but no more than their start is worth.
-  const int64_t step = int64_t{kBlock} * program.vector;
-  const int64_t wanted = divide_up(total, int64_t{properties(place.device).multiprocessors} * 16);
-  const int64_t chunk = std::clamp(divide_up(wanted, step) * step, step * 2, int64_t{1} << 16);
+  const int64_t step = int64_t{kBlock} * program.vector, wanted = divide_up(total, int64_t{properties(place.device).multiprocessors} * 16);
+  return std::clamp(divide_up(wanted, step) * step, step * 2, int64_t{1} << 16);
+}
+
+}  // namespace
+
+int64_t count_blocks(const ManyProgram& program, const Place& place, const std::vector<ManyTarget>& targets) {
+  const int64_t chunk = chunk_of(program, place, targets);
+  int64_t blocks = 0;
+  for (const ManyTarget& t : targets) blocks += divide_up(t.count, chunk);
+  return blocks;
+}
+
+void launch_many(const ManyProgram& program, const Place& place, const std::vector<ManyTarget>& targets, const char* entry, const char* after) {
+  const int64_t chunk = chunk_of(program, place, targets);
   auto table = std::make_unique<Table>(program, kSmallBytes);
   if (static_cast<int64_t>(targets.size()) > table->capacity() && takes_large_parameters()) table = std::make_unique<Table>(program, kLargeBytes);
+  auto *scale = static_cast<const char*>(program.scale), *found = static_cast<const char*>(program.found);
   const auto send = [&] {
-    if (table->blocks()) launch(find_kernel(program, place, entry, table->capacity()), place, table->blocks(), kBlock, 0, *static_cast<const char*>(table->data()));
-    if (after) launch(find_kernel(program, place, after, table->capacity()), place, divide_up(table->targets(), kBlock), kBlock, 0, *static_cast<const char*>(table->data()));
-    table->begin(chunk);
+    const char& parameters = *static_cast<const char*>(table->data());
+    if (table->blocks()) launch(find_kernel(program, place, entry, table->capacity()), place, table->blocks(), kBlock, 0, parameters);
+    if (after) launch(find_kernel(program, place, after, table->capacity()), place, divide_up(table->targets() * program.after_threads, kBlock), kBlock, 0, parameters);
+    scale += table->targets() * program.scale_step;
+    found += table->blocks() * program.found_step;
+    table->begin(scale, found, chunk);
   };
-  table->begin(chunk);
+  table->begin(scale, found, chunk);
   for (const ManyTarget& t : targets) {
     if (!table->add(t)) {
       send();
       table->add(t);
     }
   }
-  send();
+  if (table->targets()) send();
 }
 
 }  // namespace cresset::cuda

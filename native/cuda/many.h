@@ -23,6 +23,8 @@ struct ManyProgram {
   int vector = 4;                           // elements of one access
   const void* scale = nullptr;
   const void* found = nullptr;
+  int64_t scale_step = 0, found_step = 0;   // bytes by which they move on with each target and each block, when there is more than one table
+  int after_threads = 1;                    // threads a target of the kernel that follows
   std::string key;
   std::string (*text)(const void* context) = nullptr;  // what stands before `file`
   const void* context = nullptr;
@@ -30,7 +32,9 @@ struct ManyProgram {
   std::vector<std::string> options;
 };
 
-// Launches `entry` for all targets, as few times as the tables allow; `after`, if it is not null, follows with one thread a target.
+// The blocks of all targets together.
+int64_t count_blocks(const ManyProgram& program, const Place& place, const std::vector<ManyTarget>& targets);
+// Launches `entry` for all targets, as few times as the tables allow; `after`, if it is not null, follows each time with threads for each target.
 void launch_many(const ManyProgram& program, const Place& place, const std::vector<ManyTarget>& targets, const char* entry, const char* after = nullptr);
 
 }  // namespace cresset::cuda

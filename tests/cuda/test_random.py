@@ -67,7 +67,13 @@ class TestWords:
 @pytest.mark.parametrize("dtype", FLOATS)
 class TestEveryFloat:
     def drawn(self, dtype, name, *arguments, count=4096):
-        return getattr(cresset.empty(count, dtype=getattr(cresset, dtype), device="cuda"), name)(*arguments, generator=seeded()).double().cpu()
+        return (
+            getattr(cresset.empty(count, dtype=getattr(cresset, dtype), device="cuda"), name)(
+                *arguments, generator=seeded()
+            )
+            .double()
+            .cpu()
+        )
 
     def test_uniform(self, dtype, cuda):
         x = self.drawn(dtype, "uniform_", -2, 3)
@@ -116,7 +122,9 @@ class TestEveryFloat:
     def test_coins_of_their_own_probabilities(self, dtype, cuda):
         p = cresset.tensor([0.0, 1.0, 0.25, 0.75], dtype=getattr(cresset, dtype)).repeat(1000, 1).to(cuda)
         heads = cresset.bernoulli(p, generator=seeded()).cpu().double().mean(0)
-        cresset.testing.assert_close(heads, cresset.tensor([0.0, 1.0, 0.25, 0.75], dtype=cresset.float64), atol=0.05, rtol=0)
+        cresset.testing.assert_close(
+            heads, cresset.tensor([0.0, 1.0, 0.25, 0.75], dtype=cresset.float64), atol=0.05, rtol=0
+        )
         assert cresset.empty(4, device=cuda).bernoulli_(p[0], generator=seeded()).tolist()[:2] == [0, 1]
 
     def test_dropout_keeps_and_scales(self, dtype, cuda):
@@ -138,7 +146,9 @@ class TestIntegers:
         drawn = cresset.randint(-3, 7, (9,), device=cuda, generator=seeded())
         assert drawn.tolist() == [-3 + (w * 10 >> 32) for w in words(123, 0, 9)]
 
-    @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool"])
+    @pytest.mark.parametrize(
+        "dtype", ["uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool"]
+    )
     def test_all_values_and_no_others(self, dtype, cuda):
         dtype = getattr(cresset, dtype)
         high = 2 if dtype == cresset.bool else 5
@@ -160,7 +170,10 @@ class TestIntegers:
     def test_without_ends(self, cuda):
         drawn = cresset.empty(2000, dtype=cresset.int8, device=cuda).random_(generator=seeded()).cpu()
         assert (drawn.min().item(), drawn.max().item()) == (0, 127)
-        assert cresset.empty(2000, dtype=cresset.bfloat16, device=cuda).random_(generator=seeded()).cpu().max().item() == 256
+        assert (
+            cresset.empty(2000, dtype=cresset.bfloat16, device=cuda).random_(generator=seeded()).cpu().max().item()
+            == 256
+        )
 
 
 class TestPermutations:
@@ -179,7 +192,9 @@ class TestPermutations:
 
     def test_of_many_send_a_number_anywhere(self, cuda):
         g, n = seeded(), 1500
-        places = cresset.stack([cresset.randperm(n, device=cuda, generator=g)[:3].cpu() for _ in range(150)]).double() / n
+        places = (
+            cresset.stack([cresset.randperm(n, device=cuda, generator=g)[:3].cpu() for _ in range(150)]).double() / n
+        )
         assert (places.mean(0) - 0.5).abs().max() < 0.08
         assert (places.var(0) - 1 / 12).abs().max() < 0.025
         one = cresset.randperm(n, device=cuda, generator=g).cpu().double() / n
@@ -231,7 +246,12 @@ class TestGenerators:
             start(77)
             assert cresset.cuda.initial_seed() == 77
             drawn.append(cresset.rand(3, device=cuda).tolist())
-        assert drawn[0] == drawn[1] == drawn[2] == cresset.rand(3, device=cuda, generator=cresset.cuda.default_generators[0].manual_seed(77)).tolist()
+        assert (
+            drawn[0]
+            == drawn[1]
+            == drawn[2]
+            == cresset.rand(3, device=cuda, generator=cresset.cuda.default_generators[0].manual_seed(77)).tolist()
+        )
 
     def test_states_of_devices(self, cuda):
         state, all_states = cresset.cuda.get_rng_state(), cresset.cuda.get_rng_state_all()
@@ -250,7 +270,9 @@ class TestGenerators:
         assert cresset.rand(3, device=cuda).tolist() != inside
 
     def test_operators_on_the_cpu_draw_from_the_devices_seed(self, cuda_with_host):
-        drawn = [cresset._sample_dirichlet(cresset.ones(3, device="cuda"), generator=seeded()).tolist() for _ in range(2)]
+        drawn = [
+            cresset._sample_dirichlet(cresset.ones(3, device="cuda"), generator=seeded()).tolist() for _ in range(2)
+        ]
         assert drawn[0] == drawn[1]
 
     def test_a_graph_draws_anew_at_each_replay(self, cuda):

@@ -27,7 +27,9 @@ def parameters(device, dtype=cresset.float32, shapes=SHAPES):
     generator = cresset.Generator().manual_seed(0)
     made = []
     for shape in shapes:
-        value, grad = (cresset.randn(shape, generator=generator, dtype=cresset.float64).to(device, dtype) for _ in range(2))
+        value, grad = (
+            cresset.randn(shape, generator=generator, dtype=cresset.float64).to(device, dtype) for _ in range(2)
+        )
         parameter = cresset.nn.Parameter(value)
         parameter.grad = grad
         made.append(parameter)
@@ -82,7 +84,9 @@ def test_many_parameters_and_many_step_counts(cuda):
         return optimizer
 
     shapes = [(3,)] * 90
-    assert_same(stepped(make, cuda, shapes=shapes, steps=1), stepped(make, "cpu", shapes=shapes, steps=1), rtol=1e-6, atol=1e-7)
+    assert_same(
+        stepped(make, cuda, shapes=shapes, steps=1), stepped(make, "cpu", shapes=shapes, steps=1), rtol=1e-6, atol=1e-7
+    )
 
 
 def test_hundreds_of_parameters(cuda):

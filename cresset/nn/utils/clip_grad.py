@@ -4,11 +4,21 @@ import warnings
 
 import cresset
 
+from ...ops import foreach
+
 
 def _gradients(parameters):
     if isinstance(parameters, cresset.Tensor):
         parameters = [parameters]
     return [p.grad for p in parameters if p.grad is not None]
+
+
+def _norms_together(tensors, norm_type):
+    """The norm of each tensor, as one tensor on the device of the first."""
+    norms = foreach._norms(tensors, norm_type)
+    if norms is not None:
+        return norms
+    return cresset.stack([norm.to(tensors[0].device) for norm in cresset._foreach_norm(tensors, norm_type)])
 
 
 @cresset.no_grad()
@@ -22,9 +32,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     norm_type = float(norm_type)
     if not tensors:
         return cresset.tensor(0.0)
-    device = tensors[0].device
-    norms = [norm.to(device) for norm in cresset._foreach_norm(tensors, norm_type)]
-    total = cresset.stack(norms).norm(norm_type)
+    total = _norms_together(tensors, norm_type).norm(norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. "
