@@ -6,13 +6,14 @@ import contextlib
 from .. import _native
 from .absent import require, require_for
 from .devices import device_index, get_device_name
+from .history import _dump_snapshot, _record_memory_history, _snapshot, segments, timeline  # noqa: F401
 
 __all__ = [
     "CUDAPluggableAllocator", "MemPool", "caching_allocator_alloc", "caching_allocator_delete", "caching_allocator_disabled", "caching_allocator_enable",
     "change_current_allocator", "empty_cache", "get_allocator_backend", "get_per_process_memory_fraction", "host_memory_stats", "host_memory_stats_as_nested_dict",
     "list_gpu_processes", "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved",
     "memory_snapshot", "memory_stats", "memory_stats_as_nested_dict", "memory_summary", "reset_accumulated_host_memory_stats", "reset_accumulated_memory_stats",
-    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_host_memory_stats", "reset_peak_memory_stats", "set_per_process_memory_fraction", "use_mem_pool",
+    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_host_memory_stats", "reset_peak_memory_stats", "set_per_process_memory_fraction", "timeline", "use_mem_pool",
 ]  # fmt: skip
 
 
@@ -37,12 +38,8 @@ def memory_stats_as_nested_dict(device=None):
     return _native_cuda.memory_statistics(device_index(device)) if _started() else {}
 
 
-def memory_stats(device=None):
-    """All figures, by name, such as "allocated_bytes.all.peak".
-
-    >>> isinstance(cresset.cuda.memory_stats(), dict)
-    True
-    """
+def _flat(nested):
+    """The same figures, by names with dots, in order."""
     found = {}
 
     def add(prefix, value):
@@ -52,18 +49,27 @@ def memory_stats(device=None):
         else:
             found[prefix] = value
 
-    add("", memory_stats_as_nested_dict(device))
+    add("", nested)
     return collections.OrderedDict(sorted(found.items()))
 
 
-def host_memory_stats():
-    """Figures of pinned memory, by name."""
-    return collections.OrderedDict()
+def memory_stats(device=None):
+    """All figures, by name, such as "allocated_bytes.all.peak".
+
+    >>> isinstance(cresset.cuda.memory_stats(), dict)
+    True
+    """
+    return _flat(memory_stats_as_nested_dict(device))
 
 
 def host_memory_stats_as_nested_dict():
-    """Figures of pinned memory, in nested dictionaries."""
-    return {}
+    """Figures of pinned memory, in nested dictionaries: blocks and bytes in use, and with those kept for later ("segment", "reserved_bytes")."""
+    return _native_cuda.pinned_statistics() if _started() else {}
+
+
+def host_memory_stats():
+    """Figures of pinned memory, by name, such as "allocated_bytes.peak"."""
+    return _flat(host_memory_stats_as_nested_dict())
 
 
 def _figure(name, path, doc):
@@ -103,10 +109,14 @@ reset_max_memory_cached = _reset("reset_max_memory_cached", _native_cuda.reset_p
 
 def reset_peak_host_memory_stats():
     """Start the maxima of pinned memory anew."""
+    if _started():
+        _native_cuda.reset_pinned_peaks()
 
 
 def reset_accumulated_host_memory_stats():
     """Start the sums of pinned memory anew."""
+    if _started():
+        _native_cuda.reset_pinned_sums()
 
 
 def _size(bytes):
@@ -146,35 +156,7 @@ def memory_summary(device=None, abbreviated=False):
 
 def memory_snapshot(mempool_id=None, include_traces=True):
     """What the allocator holds: a list of segments, each with its blocks, as dictionaries."""
-    if not _started():
-        return []
-    segments = []
-    for index in range(_native_cuda.device_count()):
-        for address, bytes, stream, large, pool, blocks in _native_cuda.memory_snapshot(index):
-            if mempool_id is not None and mempool_id[1] != pool:
-                continue
-            listed = [
-                {"address": at, "size": size, "requested_size": requested, "state": state, "frames": _frames(site)}
-                for at, size, requested, state, site in blocks
-            ]
-            used = sum(b["size"] for b in listed if b["state"] == "active_allocated")
-            active = sum(b["size"] for b in listed if b["state"] != "inactive")
-            segments.append({
-                "device": index, "address": address, "total_size": bytes, "allocated_size": used, "active_size": active,
-                "requested_size": sum(b["requested_size"] for b in listed), "stream": stream, "segment_type": "large" if large else "small",
-                "segment_pool_id": (0, pool), "is_expandable": False, "frames": [], "blocks": listed,
-            })  # fmt: skip
-    return segments
-
-
-def _frames(site):
-    """A place "file.py(12): function" in the form of PyTorch's snapshots."""
-    if not site:
-        return []
-    file, _, rest = site.rpartition("(")
-    line, _, name = rest.partition("): ")
-    name, _, module = name.partition(", in module ")
-    return [{"filename": file, "line": int(line), "name": name, "module": module}]
+    return segments(mempool_id, include_traces)
 
 
 def mem_get_info(device=None):
@@ -250,16 +232,51 @@ class CUDAPluggableAllocator:
 
 
 class MemPool:
-    """A pool of memory of its own; not supported outside of graphs."""
+    """A pool of memory of its own: what is allocated inside `use_mem_pool` comes from it and goes back to it.
 
-    def __new__(cls, *args, **kwargs):
+    Args:
+        allocator: another allocator; not supported.
+        use_on_oom: whether others may take from the pool when memory is short; not supported.
+    """
+
+    def __new__(cls, allocator=None, use_on_oom=False, no_split=False):
         require_for(cls.__name__)
-        raise NotImplementedError("MemPool: only graphs have pools of their own (graph_pool_handle)")
+        if allocator is not None or use_on_oom or no_split:
+            raise NotImplementedError("MemPool: allocator=, use_on_oom= and no_split= are not supported")
+        self = super().__new__(cls)
+        self.device, self._number = device_index(None), _native_cuda.new_pool()
+        return self
+
+    @property
+    def id(self):
+        """The pool's name, (0, number), which graphs and memory_snapshot take."""
+        return 0, self._number
+
+    def use_count(self):
+        """How many blocks of the pool are in use."""
+        return sum(block["state"] == "active_allocated" for segment in self.snapshot() for block in segment["blocks"])
+
+    def snapshot(self, include_traces=True):
+        """The pool's segments, as memory_snapshot lists them."""
+        return segments(self.id, include_traces)
+
+    def __del__(self):
+        if hasattr(self, "_number"):
+            _native_cuda.release_pool(self.device, self._number)
 
 
 @contextlib.contextmanager
 def use_mem_pool(pool, device=None):
-    """Inside, memory comes from a pool; not supported outside of graphs."""
+    """Inside, memory of a device comes from a pool.
+
+    Args:
+        pool: a MemPool.
+        device: the current one if it is None.
+    """
     require()
-    raise NotImplementedError("use_mem_pool: only graphs have pools of their own (graph_pool_handle)")
-    yield
+    index = device_index(device)
+    _native_cuda.begin_pool(index, pool.id[1])
+    try:
+        yield
+    finally:
+        _native_cuda.end_pool(index, pool.id[1])

@@ -9,11 +9,14 @@
 #include "cuda/cublas.h"
 #include "cuda/cudnn.h"
 #include "cuda/device.h"
+#include "cuda/fault.h"
 #include "cuda/library.h"
 #include "cuda/memory.h"
 #include "cuda/pointwise.h"
 #include "cuda/random.h"
+#include "cuda/waiting.h"
 #include "dispatch/on_host.h"
+#include "tensor/pinned.h"
 
 namespace cresset {
 namespace {
@@ -65,17 +68,19 @@ nb::dict describe(int device) {
   return d;
 }
 
+nb::dict figure(const Figure& f) {
+  nb::dict one;
+  one["current"] = f.current;
+  one["peak"] = f.peak;
+  one["allocated"] = f.allocated;
+  one["freed"] = f.freed;
+  return one;
+}
+
 nb::dict figures(const Figures& f) {
   static constexpr const char* names[] = {"all", "small_pool", "large_pool"};
   nb::dict all;
-  for (int i = 0; i < 3; ++i) {
-    nb::dict one;
-    one["current"] = f[i].current;
-    one["peak"] = f[i].peak;
-    one["allocated"] = f[i].allocated;
-    one["freed"] = f[i].freed;
-    all[names[i]] = one;
-  }
+  for (int i = 0; i < 3; ++i) all[names[i]] = figure(f[i]);
   return all;
 }
 
@@ -119,25 +124,35 @@ nb::list history(int device) {
   return all;
 }
 
-// "file.py(12): function" of the innermost frame outside of this package.
-std::string site_of_user() {
-  if (!PyGILState_Check()) return "";
+// "file.py(12): function" of the innermost frame outside of this package, and the module whose forward runs; where `whole`, the frames
+// around it on lines of their own.
+std::string site_of_user(bool whole) {
+  if (!PyGILState_GetThisThreadState()) return "";  // a thread that is not Python's
+  const PyGILState_STATE gil = PyGILState_Ensure();
   PyFrameObject* frame = PyEval_GetFrame();
   Py_XINCREF(frame);
-  std::string site;
+  const std::string module = running_module_path();
+  std::string site, around;
+  bool found = false;
   while (frame) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     const std::string file = PyUnicode_AsUTF8(code->co_filename);
     const bool ours = file.find("/cresset/") != file.npos && file.find("/tests/") == file.npos;
-    if (site.empty() || !ours) site = file + "(" + std::to_string(PyFrame_GetLineNumber(frame)) + "): " + PyUnicode_AsUTF8(code->co_name);
+    std::string line = file + "(" + std::to_string(PyFrame_GetLineNumber(frame)) + "): " + PyUnicode_AsUTF8(code->co_name);
     Py_DECREF(code);
-    PyFrameObject* around = ours ? PyFrame_GetBack(frame) : nullptr;
+    if (found) around += "\n" + line;
+    else if (site.empty() || !ours) site = std::move(line);
+    found = found || !ours;
+    PyFrameObject* const next = found && !whole ? nullptr : PyFrame_GetBack(frame);
     Py_DECREF(frame);
-    frame = around;
+    frame = next;
   }
-  if (const std::string module = running_module_path(); !module.empty()) site += ", in module " + module;
-  return site;
+  PyGILState_Release(gil);
+  if (!module.empty()) site += ", in module " + module;
+  return site + around;
 }
+std::string line_of_user() { return site_of_user(false); }
+std::string stack_of_user() { return site_of_user(true); }
 
 Generator& generator_of(int device) {
   check_index(device >= 0 && device < kMaxDevices, "there is no generator for cuda:", device);
@@ -181,7 +196,7 @@ void add_cuda(PyObject* module) {
   formula_text = printed_formula;
   update_text = printed_update;
   package_folders = nvidia_packages;
-  allocation_site = site_of_user;
+  allocation_site = line_of_user;
 
   m.def("set_kernel_folder", [](std::string folder) { set_kernel_folder(std::move(folder)); });
   m.def("problem", [] { return driver_problem(); }, "Why there is no driver; empty when there is one.");
@@ -217,7 +232,16 @@ void add_cuda(PyObject* module) {
           enter(device);
           driver().cuStreamDestroy_v2(handle(stream));
         });
-  m.def("stream_synchronize", [](int device, Number stream) { waiting([&] { synchronize_stream(device, handle(stream)); }); });
+  m.def("stream_synchronize", [](int device, Number stream) {
+          note_wait();
+          waiting([&] {
+            enter(device);
+            CRESSET_DRIVER(cuStreamSynchronize(handle(stream)));
+            raise_faults(device);
+          });
+        });
+  m.def("set_wait_mode", [](int mode) { wait_mode = static_cast<WaitMode>(mode); });
+  m.def("wait_mode", [] { return static_cast<int>(wait_mode); });
   m.def("stream_query", [](int device, Number stream) {
           enter(device);
           const Status status = driver().cuStreamQuery(handle(stream));
@@ -281,6 +305,9 @@ void add_cuda(PyObject* module) {
 
   // ---- graphs
   m.def("new_pool", new_pool);
+  m.def("begin_pool", [](int device, Number pool) { check_device(device), begin_pool(device, pool); });
+  m.def("end_pool", [](int device, Number pool) { check_device(device), end_pool(device, pool); });
+  m.def("release_pool", [](int device, Number pool) { check_device(device), release_pool(device, pool); });
   m.def("capture_begin", [](int device, Number stream, Number pool, int mode) {
           enter(device);
           begin_pool(device, pool);
@@ -340,7 +367,11 @@ void add_cuda(PyObject* module) {
   m.def("memory_fraction", [](int device) { return check_device(device), memory_fraction(device); });
   m.def("memory_snapshot", snapshot);
   m.def("memory_history", history);
-  m.def("record_memory_history", [](int device, int64_t most_events) { check_device(device), record_memory_history(device, most_events); });
+  m.def("record_memory_history", [](int device, int64_t most_events, bool stacks) {
+          check_device(device);
+          allocation_site = stacks ? stack_of_user : line_of_user;
+          record_memory_history(device, most_events);
+        });
   m.def("allocate", [](int device, int64_t bytes, Number stream) {
           check_device(device);
           const StreamHandle before = current_stream(device);
@@ -369,15 +400,24 @@ void add_cuda(PyObject* module) {
           const Tensor t = unwrap_elements("pin_memory", tensor.ptr());
           check(t.device().is_cpu(), "pin_memory: cannot pin '", t.device(), "': only dense CPU tensors can be pinned");
           current_device();  // raises when there is no device
-          const int64_t bytes = std::max<int64_t>(t.numel() * size_of(t.dtype()), 1);
-          void* const p = allocate_pinned(bytes);
-          Tensor out = empty(TensorInfo{t.sizes(), dense_strides_like(t.sizes(), t.strides()), t.dtype(), Device{DeviceType::meta, -1}});
-          out->storage = Storage::borrow(p, bytes, Device{}, [p] { free_pinned(p); });
-          out->storage->pinned = true;
+          Tensor out = empty(TensorInfo{t.sizes(), dense_strides_like(t.sizes(), t.strides()), t.dtype(), Device{DeviceType::cpu, kPinned}});
           copy_into(out, t);
           return nb::steal(wrap(out));
         });
   m.def("empty_pinned_cache", empty_pinned_cache);
+  m.def("note_registered", [](Number address, int64_t bytes) { note_registered(reinterpret_cast<void*>(address), bytes); });
+  m.def("forget_registered", [](Number address) { forget_registered(reinterpret_cast<void*>(address)); });
+  m.def("pinned_statistics", [] {
+          const PinnedStatistics s = pinned_statistics();
+          nb::dict d;
+          d["allocation"] = figure(s.allocation);
+          d["allocated_bytes"] = figure(s.allocated_bytes);
+          d["segment"] = figure(s.segment);
+          d["reserved_bytes"] = figure(s.reserved_bytes);
+          return d;
+        });
+  m.def("reset_pinned_peaks", reset_pinned_peaks);
+  m.def("reset_pinned_sums", reset_pinned_sums);
 
   // ---- products
   m.def("set_products", [](bool tf32, bool reduced_f16, bool reduced_bf16) {

@@ -101,7 +101,10 @@ void add_runtime(PyObject* module) {
   leave_interpreter = []() -> void* { return PyEval_SaveThread(); };
   enter_interpreter = [](void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); };
   warn = [](const std::string& message) {
-    if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError{};
+    const PyGILState_STATE gil = PyGILState_Ensure();  // a long computation may have let the interpreter go
+    const bool raised = PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0;
+    PyGILState_Release(gil);
+    if (raised) throw PythonError{};
   };
 }
 

@@ -5,6 +5,7 @@
 // reference goes while C++ still holds the impl (a graph, a .grad), an object with state of its own (a __dict__, weak references, a subclass)
 // must not be lost: ownership flips, the impl keeps the object alive, until Python asks for it again (wrap) or the impl dies too.
 #include "bindings/python.h"
+#include "tensor/pinned.h"
 
 namespace cresset {
 
@@ -242,7 +243,7 @@ METHOD(method_is_complex, return PyBool_FromLong(is_complex(t->dtype)))
 METHOD(method_is_signed, return PyBool_FromLong(facts(t->dtype).is_signed))
 METHOD(method_is_inference, return PyBool_FromLong(t->inference))
 METHOD(method_is_view, return PyBool_FromLong(static_cast<bool>(t->base)))
-METHOD(method_is_pinned, return PyBool_FromLong(t->storage->pinned))
+METHOD(method_is_pinned, return PyBool_FromLong(t->storage->pinned || (pinned_host.holds && t->storage->device.is_cpu() && pinned_host.holds(t->storage->data))))
 METHOD(method_get_device, return PyLong_FromLong(t->storage->device.is_cpu() ? -1 : std::max<int>(0, t->storage->device.index)))
 
 // The argument of a method that takes one, by place or by name; null when it is not given.

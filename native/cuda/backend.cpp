@@ -9,8 +9,10 @@
 #include "cuda/pointwise.h"
 #include "cuda/register.h"
 #include "cuda/transpose.h"
+#include "cuda/waiting.h"
 #include "tensor/backend.h"
 #include "tensor/convert.h"
+#include "tensor/pinned.h"
 
 namespace cresset::cuda {
 namespace {
@@ -45,7 +47,7 @@ void copy_between(const Tensor& to, const Tensor& from) {
   CRESSET_DRIVER(cuStreamWaitEvent(here.stream, ready, 0));
   CRESSET_DRIVER(cuMemcpyPeerAsync(address(target.bytes()), context(here.device), address(source.bytes()), context(there.device), static_cast<size_t>(bytes_of(source)), here.stream));
   driver().cuEventDestroy_v2(ready);
-  CRESSET_DRIVER(cuStreamSynchronize(here.stream));  // the source may be given to others of its own device afterwards
+  synchronize_stream(here.device, here.stream);  // the source may be given to others of its own device afterwards
   if (target.get() != to.get()) copy_within(to, target);
 }
 
@@ -63,8 +65,10 @@ void copy_from_host(const Tensor& to, const Tensor& from, bool non_blocking) {
   }
   Tensor target = as_target ? to : empty(source.sizes(), source.dtype(), to.device());
   const Place place(to.device());
+  const bool pinned = source.storage()->pinned || is_registered(source.storage()->data);
+  if (!pinned && !non_blocking) note_wait();  // the driver waits for the stream, then copies the bytes away before it returns
   CRESSET_DRIVER(cuMemcpyHtoDAsync_v2(address(target.bytes()), source.bytes(), static_cast<size_t>(bytes_of(source)), place.stream));
-  if (source.storage()->pinned) {
+  if (pinned) {
     if (non_blocking) note_pinned_use(source.storage()->data, place.device, place.stream);
     else synchronize_stream(place.device, place.stream);
   }
@@ -80,7 +84,7 @@ void copy_to_host(const Tensor& to, const Tensor& from, bool non_blocking) {
   Tensor target = direct ? to : empty(source.sizes(), source.dtype(), Device{});
   const Place place(source.device());
   CRESSET_DRIVER(cuMemcpyDtoHAsync_v2(target.bytes(), address(source.bytes()), static_cast<size_t>(bytes_of(source)), place.stream));
-  if (direct && non_blocking && to.storage()->pinned) {
+  if (direct && non_blocking && (to.storage()->pinned || is_registered(to.storage()->data))) {
     note_pinned_use(to.storage()->data, place.device, place.stream);
     return;
   }
@@ -158,6 +162,7 @@ void install() {
   backends[static_cast<int>(DeviceType::cuda)] = new CudaBackend;
   launch_pointwise = launch_formula;
   launch_dense = launch_dense_formula;
+  pinned_host = {is_available, pinned_storage, is_registered};
   register_cuda_operators();
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cuda/fault.h"
+#include "cuda/waiting.h"
 
 namespace cresset::cuda {
 namespace {
@@ -137,6 +138,7 @@ void synchronize(int device) {
 }
 
 void synchronize_stream(int device, StreamHandle stream) {
+  note_wait();
   enter(device);
   CRESSET_DRIVER(cuStreamSynchronize(stream));
   raise_faults(device);

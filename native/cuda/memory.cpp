@@ -1,6 +1,7 @@
 #include "cuda/memory.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <map>
@@ -62,18 +63,20 @@ class DeviceAllocator {
 
   Memory allocate(int64_t wanted) {
     const StreamHandle stream = enter(device);
+    const int64_t bytes = std::max(round_up(wanted, kRound), kRound);
+    std::string site;  // asked for before the lock is taken: looking at frames may free tensors
+    if (allocation_site && (bytes >= kSiteFrom || history_limit_)) site = allocation_site();
     std::unique_lock guard(lock_);
     if (!waiting_.empty()) collect_finished(false);
-    const int64_t bytes = std::max(round_up(wanted, kRound), kRound);
     const uint64_t id = pool_id_;
     Pool& pool = pool_of(id, stream, bytes > kSmallLimit);
     Block* block = take_recent(pool, bytes);
     if (!block) block = take(pool, bytes);
-    if (!block) block = grow(pool, id, stream, bytes, wanted);
+    if (!block) block = grow(pool, id, stream, bytes, wanted, site);
     if (block->bytes - bytes >= (pool.large ? kMiB : kRound)) split(block, bytes);
     block->in_use = true;
     block->requested = wanted;
-    if (allocation_site && (bytes >= kSiteFrom || history_limit_)) block->site = allocation_site();
+    block->site = std::move(site);
     count(&MemoryStatistics::allocation, pool, 1);
     count(&MemoryStatistics::allocated_bytes, pool, block->bytes);
     count(&MemoryStatistics::active, pool, 1);
@@ -227,7 +230,7 @@ class DeviceAllocator {
   MemoryStatistics statistics_;
   double fraction_ = 1;
   uint64_t pool_id_ = 0;
-  int64_t history_limit_ = 0;
+  std::atomic<int64_t> history_limit_ = 0;
   std::deque<MemoryEvent> history_;
   Pool* last_pool_ = nullptr;
   std::tuple<uint64_t, StreamHandle, bool> last_key_;
@@ -255,7 +258,7 @@ class DeviceAllocator {
     return block;
   }
 
-  Block* grow(Pool& pool, uint64_t id, StreamHandle stream, int64_t bytes, int64_t wanted) {
+  Block* grow(Pool& pool, uint64_t id, StreamHandle stream, int64_t bytes, int64_t wanted, const std::string& site) {
     const int64_t size = segment_size(bytes);
     Address address = 0;
     const auto limit = static_cast<int64_t>(fraction_ * static_cast<double>(properties(device).memory));
@@ -281,7 +284,7 @@ class DeviceAllocator {
     }
     if (status == kOutOfMemory) {
       ++statistics_.failures;
-      note_out_of_memory(wanted);
+      note_out_of_memory(wanted, site);
       fail_out_of_memory(wanted, limit);
     }
     check_status(status, "cuMemAlloc_v2");
@@ -386,7 +389,7 @@ class DeviceAllocator {
     for (const auto& [data, segment] : segments_)
       for (const Block* block = segment.first; block; block = block->after) {
         if (!block->in_use) continue;
-        auto& sum = by_site[block->site.empty() ? "(small blocks)" : block->site];
+        auto& sum = by_site[block->site.empty() ? "(small blocks)" : block->site.substr(0, block->site.find('\n'))];
         sum.first += block->bytes;
         ++sum.second;
       }
@@ -419,8 +422,8 @@ class DeviceAllocator {
   void note(MemoryEvent::Kind kind, const Block* block) {
     if (history_limit_) remember({kind, reinterpret_cast<uint64_t>(block->data), block->bytes, now(), block->stream, block->site});
   }
-  void note_out_of_memory(int64_t wanted) {
-    if (history_limit_) remember({MemoryEvent::out_of_memory, 0, wanted, now(), nullptr, allocation_site ? allocation_site() : ""});
+  void note_out_of_memory(int64_t wanted, const std::string& site) {
+    if (history_limit_) remember({MemoryEvent::out_of_memory, 0, wanted, now(), nullptr, site});
   }
   void remember(MemoryEvent event) {
     if (static_cast<int64_t>(history_.size()) >= history_limit_) history_.pop_front();
@@ -450,8 +453,7 @@ class PinnedMemory {
       if (!is_idle(*at->second)) continue;
       Pinned* block = at->second;
       free_.erase(at);
-      in_use_[block->data] = block;
-      return block->data;
+      return use(block);
     }
     enter(current_device());
     void* p = nullptr;
@@ -461,14 +463,17 @@ class PinnedMemory {
       status = driver().cuMemHostAlloc(&p, static_cast<size_t>(size), kHostPortable | kHostMapped);
     }
     check_status(status, "cuMemHostAlloc");
-    in_use_[static_cast<char*>(p)] = new Pinned{static_cast<char*>(p), size, {}};
-    return p;
+    figures_.segment.add(1);
+    figures_.reserved_bytes.add(size);
+    return use(new Pinned{static_cast<char*>(p), size, {}});
   }
   void free(void* p) {
     std::unique_lock guard(lock_);
     const auto found = in_use_.find(static_cast<char*>(p));
     if (found == in_use_.end()) return;
     free_.emplace(found->second->bytes, found->second);
+    figures_.allocation.add(-1);
+    figures_.allocated_bytes.add(-found->second->bytes);
     in_use_.erase(found);
   }
   bool holds(const void* p) {
@@ -490,6 +495,34 @@ class PinnedMemory {
     release();
   }
 
+  void add_registered(char* p, int64_t bytes) {
+    std::unique_lock guard(lock_);
+    registered_[p] = bytes;
+    any_registered_ = true;
+  }
+  void remove_registered(char* p) {
+    std::unique_lock guard(lock_);
+    registered_.erase(p);
+    any_registered_ = !registered_.empty();
+  }
+  bool is_registered(const void* p) {
+    if (!any_registered_) return false;
+    std::unique_lock guard(lock_);
+    const char* at = static_cast<const char*>(p);
+    auto next = registered_.upper_bound(const_cast<char*>(at));
+    return next != registered_.begin() && at < std::prev(next)->first + std::prev(next)->second;
+  }
+
+  PinnedStatistics statistics() {
+    std::unique_lock guard(lock_);
+    return figures_;
+  }
+  template <class F>
+  void each_figure(F f) {
+    std::unique_lock guard(lock_);
+    for (Figure* figure : {&figures_.allocation, &figures_.allocated_bytes, &figures_.segment, &figures_.reserved_bytes}) f(*figure);
+  }
+
  private:
   struct Pinned {
     char* data;
@@ -499,7 +532,16 @@ class PinnedMemory {
   std::mutex lock_;
   std::multimap<int64_t, Pinned*> free_;
   std::map<char*, Pinned*> in_use_;
+  std::map<char*, int64_t> registered_;
+  std::atomic<bool> any_registered_ = false;
+  PinnedStatistics figures_;
 
+  char* use(Pinned* block) {
+    in_use_[block->data] = block;
+    figures_.allocation.add(1);
+    figures_.allocated_bytes.add(block->bytes);
+    return block->data;
+  }
   Pinned* find(const void* p) {
     const char* at = static_cast<const char*>(p);
     auto next = in_use_.upper_bound(const_cast<char*>(at));
@@ -521,6 +563,8 @@ class PinnedMemory {
         continue;
       }
       driver().cuMemFreeHost(at->second->data);
+      figures_.segment.add(-1);
+      figures_.reserved_bytes.add(-at->second->bytes);
       delete at->second;
       at = free_.erase(at);
     }
@@ -564,5 +608,21 @@ void free_pinned(void* p) { pinned().free(p); }
 bool is_pinned(const void* p) { return pinned().holds(p); }
 void note_pinned_use(const void* p, int device, StreamHandle stream) { pinned().note_use(p, device, stream); }
 void empty_pinned_cache() { pinned().empty(); }
+RefPtr<Storage> pinned_storage(int64_t bytes) {
+  void* const p = allocate_pinned(bytes);
+  RefPtr<Storage> storage = Storage::borrow(p, bytes, Device{}, [p] { free_pinned(p); });
+  storage->pinned = true;
+  return storage;
+}
+void note_registered(void* p, int64_t bytes) { pinned().add_registered(static_cast<char*>(p), bytes); }
+void forget_registered(void* p) { pinned().remove_registered(static_cast<char*>(p)); }
+bool is_registered(const void* p) { return pinned().is_registered(p); }
+PinnedStatistics pinned_statistics() { return pinned().statistics(); }
+void reset_pinned_peaks() {
+  pinned().each_figure([](Figure& f) { f.peak = f.current; });
+}
+void reset_pinned_sums() {
+  pinned().each_figure([](Figure& f) { f.allocated = f.freed = 0; });
+}
 
 }  // namespace cresset::cuda

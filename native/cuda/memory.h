@@ -89,7 +89,18 @@ extern std::string (*allocation_site)();
 void* allocate_pinned(int64_t bytes);
 void free_pinned(void* p);
 bool is_pinned(const void* p);
+RefPtr<Storage> pinned_storage(int64_t bytes);
 void note_pinned_use(const void* p, int device, StreamHandle stream);  // an asynchronous copy reads or writes it
 void empty_pinned_cache();
+// Memory that somebody else made and the driver has locked (cudaHostRegister).
+void note_registered(void* p, int64_t bytes);
+void forget_registered(void* p);
+bool is_registered(const void* p);
+struct PinnedStatistics {
+  Figure allocation, allocated_bytes, segment, reserved_bytes;  // blocks and bytes in use, and with those that are kept
+};
+PinnedStatistics pinned_statistics();
+void reset_pinned_peaks();
+void reset_pinned_sums();
 
 }  // namespace cresset::cuda

@@ -8,6 +8,7 @@
 #include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "ops/register.h"
+#include "tensor/pinned.h"
 
 namespace cresset {
 
@@ -25,9 +26,13 @@ NewOptions new_options(const Call& c, int at, Dtype dtype, Device device) {
     check(!c.target || c.target->device() == o.device, c.op.name(), ": device ", o.device,
           " does not match device of out parameter (", c.target->device(), ")");
   }
-  check(!c.has(at + 3) || !c.boolean(at + 3) || o.device.type == DeviceType::cuda, c.op.name(),
-        ": pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
-        "this system");
+  if (c.boolean(at + 3)) {
+    check(can_pin(), c.op.name(),
+          ": pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
+          "this system");
+    check(o.device.is_cpu(), c.op.name(), ": only dense CPU tensors can be pinned, the device is ", o.device);
+    if (!c.target) o.device.index = kPinned;
+  }
   return o;
 }
 

@@ -5,11 +5,13 @@
 #include "base/error.h"
 #include "tensor/allocator.h"
 #include "tensor/backend.h"
+#include "tensor/pinned.h"
 #include "tensor/private_layout.h"
 
 namespace cresset {
 
 void (*release_code)(void*) = nullptr;
+PinnedHost pinned_host;
 
 void* Storage::operator new(size_t bytes) { return allocate_cell(bytes); }
 void Storage::operator delete(void* p, size_t bytes) { free_cell(p, bytes); }
@@ -37,6 +39,7 @@ void free_memory(Memory memory, int64_t bytes, Device device) {
 }
 
 RefPtr<Storage> Storage::allocate(int64_t bytes, Device device) {
+  if (device.index == kPinned && device.is_cpu()) [[unlikely]] return pinned_host.allocate(bytes);
   RefPtr<Storage> s(new Storage);
   s->device = resolve(device);
   s->bytes = bytes;
