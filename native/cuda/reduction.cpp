@@ -111,7 +111,7 @@ void reduce(const Tensor& t, uint64_t reduced, const Reduction& r) {
     contiguous = folded.rank() == 0 || (folded.rank() == 1 && folded.inner_stride() == 1);
     if (folded.inner_stride() == 1) {
       vector = common_vector(most, width, t.bytes(), {&kept, &folded}, true);
-      while (vector > folded.inner_size() || (folded.rank() > 1 && folded.inner_size() % vector)) vector /= 2;
+      while (vector > 1 && (vector > folded.inner_size() || (folded.rank() > 1 && folded.inner_size() % vector))) vector /= 2;
     }
     const int64_t vectors = divide_up(folded.count, vector);
     int64_t lanes = std::min<int64_t>(kBlock, power_above(divide_up(vectors, kUnroll)));

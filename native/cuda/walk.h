@@ -8,7 +8,7 @@
 namespace cresset::cuda {
 
 struct Walk {
-  static constexpr int kMostDims = 6;
+  static constexpr int kMostDims = 12;
   int32_t rank = 0, unused = 0;
   int64_t count = 1;
   Divider sizes[kMostDims];

@@ -84,7 +84,7 @@ using wide = typename Wide<T>::type;
 // Dimensions walked in row-major order: the place in memory of an element, counted in elements. The same struct as in
 // native/cuda/walk.h.
 struct Walk {
-  static constexpr int kMostDims = 6;
+  static constexpr int kMostDims = 12;
   int32_t rank, unused;
   int64_t count;
   Divider sizes[kMostDims];

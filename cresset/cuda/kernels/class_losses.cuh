@@ -95,8 +95,8 @@ extern "C" __global__ void __launch_bounds__(kRowBlock) cross_entropy_rows(const
   const RowWalk walk(x, x, exists ? s.n : 0);
   LogSum all{C(-INFINITY), C(0)};
   walk.visit(
-      [&](int64_t i) {
-        const auto v = load_vector<VECTOR>(x + i);
+      [&](int64_t i) { return load_vector<VECTOR>(x + i); },
+      [&](int64_t i, const Vector<T, VECTOR>& v) {
         C top = convert<C>(v[0]);
 #pragma unroll
         for (int k = 1; k < VECTOR; ++k) top = convert<C>(v[k]) > top ? convert<C>(v[k]) : top;
@@ -237,8 +237,8 @@ extern "C" __global__ void __launch_bounds__(kRowBlock) cross_entropy_gradient_r
   const RowWalk walk(x, dx, s.n);
   const Coefficients k(s, g, sample, t, statistics);
   walk.visit(
-      [&](int64_t i) {
-        const auto v = load_vector<VECTOR>(x + i);
+      [&](int64_t i) { return load_vector<VECTOR>(x + i); },
+      [&](int64_t i, const Vector<T, VECTOR>& v) {
         Vector<T, VECTOR> out;
 #pragma unroll
         for (int j = 0; j < VECTOR; ++j) out[j] = t < 0 ? convert<T>(C(0)) : k.of(s, convert<C>(v[j]), i + j, t);

@@ -111,8 +111,8 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
   C mean = 0, squares = 0;
 #if CENTRED
   walk.visit(
-      [&](int64_t i) {
-        const auto v = load_vector<VECTOR>(x + i);
+      [&](int64_t i) { return load_vector<VECTOR>(x + i); },
+      [&](int64_t i, const Vector<T, VECTOR>& v) {
 #pragma unroll
         for (int k = 0; k < VECTOR; ++k) mean += convert<C>(v[k]);
       },
@@ -120,8 +120,8 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
   mean = sum_of_row<0>(mean) / static_cast<C>(n);
 #endif
   walk.visit(
-      [&](int64_t i) {
-        const auto v = load_vector<VECTOR>(x + i);
+      [&](int64_t i) { return load_vector<VECTOR>(x + i); },
+      [&](int64_t i, const Vector<T, VECTOR>& v) {
 #pragma unroll
         for (int k = 0; k < VECTOR; ++k) squares += (convert<C>(v[k]) - mean) * (convert<C>(v[k]) - mean);
       },
@@ -133,8 +133,8 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
   }
   const auto made = [&](T v, int64_t i) { return convert<T>((convert<C>(v) - mean) * rstd * parameter(weight, i, C(1)) + parameter(bias, i, C(0))); };
   walk.visit(
-      [&](int64_t i) {
-        const auto v = load_vector<VECTOR>(x + i);
+      [&](int64_t i) { return load_vector<VECTOR>(x + i); },
+      [&](int64_t i, const Vector<T, VECTOR>& v) {
         Vector<T, VECTOR> out;
 #pragma unroll
         for (int k = 0; k < VECTOR; ++k) out[k] = made(v[k], i + k);
@@ -213,8 +213,9 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
     slope += grad * ((convert<C>(b) - mean) * rstd);
   };
   walk.visit(
-      [&](int64_t i) {
-        const auto a = load_vector<VECTOR>(g + i), b = load_vector<VECTOR>(x + i);
+      [&](int64_t i) { return load_two(g + i, x + i); },
+      [&](int64_t i, const TwoVectors<T, T>& both) {
+        const auto &a = both.first, &b = both.second;
 #pragma unroll
         for (int k = 0; k < VECTOR; ++k) add(a[k], b[k], i + k);
       },
@@ -226,8 +227,9 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
     return convert<T>(rstd * (convert<C>(a) * parameter(weight, i, C(1)) - level - (convert<C>(b) - mean) * rstd * slope));
   };
   walk.visit(
-      [&](int64_t i) {
-        const auto a = load_vector<VECTOR>(g + i), b = load_vector<VECTOR>(x + i);
+      [&](int64_t i) { return load_two(g + i, x + i); },
+      [&](int64_t i, const TwoVectors<T, T>& both) {
+        const auto &a = both.first, &b = both.second;
         Vector<T, VECTOR> out;
 #pragma unroll
         for (int k = 0; k < VECTOR; ++k) out[k] = made(a[k], b[k], i + k);

@@ -57,15 +57,36 @@ struct RowWalk {
     vectors = alike ? (n - head) / VECTOR : 0;
     if (!alike) head = 0;
   }
-  // vector(first place), then element(place)
-  template <class V, class E>
-  CRESSET_INLINE void visit(V&& vector, E&& element) const {
+  // use(first place, load(first place)) for vectors, of which several are loaded before the first is used, and element(place).
+  template <class L, class U, class E>
+  CRESSET_INLINE void visit(L&& load, U&& use, E&& element) const {
+    constexpr int kAtOnce = 4;
     const int place = place_in_row();
-#pragma unroll 2
-    for (int64_t v = place; v < vectors; v += THREADS) vector(head + v * VECTOR);
+    int64_t v = place;
+#pragma unroll 1
+    for (; v + (kAtOnce - 1) * THREADS < vectors; v += kAtOnce * THREADS) {
+      decltype(load(0)) loaded[kAtOnce];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) loaded[u] = load(head + (v + u * THREADS) * VECTOR);
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) use(head + (v + u * THREADS) * VECTOR, loaded[u]);
+    }
+#pragma unroll 1
+    for (; v < vectors; v += THREADS) use(head + v * VECTOR, load(head + v * VECTOR));
 #pragma unroll 1
     for (int64_t i = place; i < head; i += THREADS) element(i);
 #pragma unroll 1
     for (int64_t i = head + vectors * VECTOR + place; i < n; i += THREADS) element(i);
   }
 };
+
+// Vectors of two rows at the same place.
+template <class A, class B>
+struct TwoVectors {
+  Vector<A, VECTOR> first;
+  Vector<B, VECTOR> second;
+};
+template <class A, class B>
+CRESSET_INLINE TwoVectors<A, B> load_two(const A* a, const B* b) {
+  return {load_vector<VECTOR>(a), load_vector<VECTOR>(b)};
+}

@@ -112,8 +112,8 @@ extern "C" __global__ void __launch_bounds__(kRowBlock) softmax_long(const T* x,
   const RowWalk walk(x, y, n);
   LogSum all{C(-INFINITY), C(0)};
   walk.visit(
-      [&](int64_t i) {
-        const auto v = load_vector<VECTOR>(x + i);
+      [&](int64_t i) { return load_vector<VECTOR>(x + i); },
+      [&](int64_t i, const Vector<T, VECTOR>& v) {
         C top = convert<C>(v[0]);
 #pragma unroll
         for (int k = 1; k < VECTOR; ++k) top = max_of(top, convert<C>(v[k]));
@@ -129,8 +129,8 @@ extern "C" __global__ void __launch_bounds__(kRowBlock) softmax_long(const T* x,
   all = log_sum_of_row<0>(all);
   const C factor = LOG ? math::log(all.sum) : 1 / all.sum;
   walk.visit(
-      [&](int64_t i) {
-        const auto v = load_vector<VECTOR>(x + i);
+      [&](int64_t i) { return load_vector<VECTOR>(x + i); },
+      [&](int64_t i, const Vector<T, VECTOR>& v) {
         Vector<R, VECTOR> out;
 #pragma unroll
         for (int k = 0; k < VECTOR; ++k) out[k] = result(convert<C>(v[k]), all, factor);
@@ -227,16 +227,18 @@ extern "C" __global__ void __launch_bounds__(kRowBlock) softmax_gradient_long(co
   if (other.vectors == 0) walk = other;
   C sum = 0;
   walk.visit(
-      [&](int64_t i) {
-        const auto a = load_vector<VECTOR>(g + i), b = load_vector<VECTOR>(y + i);
+      [&](int64_t i) { return load_two(g + i, y + i); },
+      [&](int64_t i, const TwoVectors<T, T>& both) {
+        const auto &a = both.first, &b = both.second;
 #pragma unroll
         for (int k = 0; k < VECTOR; ++k) sum += term(convert<C>(a[k]), convert<C>(b[k]));
       },
       [&](int64_t i) { sum += term(convert<C>(g[i]), convert<C>(y[i])); });
   sum = sum_of_row<0>(sum);
   walk.visit(
-      [&](int64_t i) {
-        const auto a = load_vector<VECTOR>(g + i), b = load_vector<VECTOR>(y + i);
+      [&](int64_t i) { return load_two(g + i, y + i); },
+      [&](int64_t i, const TwoVectors<T, T>& both) {
+        const auto &a = both.first, &b = both.second;
         Vector<R, VECTOR> made;
 #pragma unroll
         for (int k = 0; k < VECTOR; ++k) made[k] = gradient(convert<C>(a[k]), convert<C>(b[k]), sum);
