@@ -1,4 +1,6 @@
 // Layer, RMS, batch and group normalization and their gradients on the device.
+#include <limits>
+
 #include "cuda/backend.h"
 #include "cuda/reduction.h"
 #include "cuda/register.h"
@@ -33,6 +35,12 @@ struct Parameters {
   }
 };
 
+// The gradients of weight and bias, or the statistics, of no elements.
+void fill_parameters(const Call& c) {
+  fill(c.out(1), Scalar(0));
+  fill(c.out(2), Scalar(0));
+}
+
 // ---------------------------------------------------------------- layer and RMS normalization
 
 const std::initializer_list<const char*> kMacros = {"ELEMENT", "PARAMETER", "STATISTIC", "CENTRED", "KERNEL", "THREADS", "VECTOR", "PER"};
@@ -54,8 +62,12 @@ void run_normalize(Call& c) {
   const Tensor t = c.tensor(0);
   const int64_t n = row_length(c.integers(1));
   const Parameters p(c, 2, kCentred ? 3 : -1, t.dtype());
-  if (t.numel() == 0 || !has_kernel(t.dtype()) || !has_kernel(p.dtype)) return execute_on_host(c, t.device());
+  if (!has_kernel(t.dtype()) || !has_kernel(p.dtype)) return execute_on_host(c, t.device());
   const Tensor x = contiguous_on_device(t), y = c.out(0), rstd = c.out(kCentred ? 2 : 1);
+  if (t.numel() == 0) {
+    if (kCentred) fill(c.out(1), Scalar(0));
+    return fill(rstd, Scalar(std::numeric_limits<double>::quiet_NaN()));
+  }
   const int64_t rows = x.numel() / n;
   void* mean = kCentred ? c.out(1).bytes() : nullptr;
   const double eps = c.real(kCentred ? 4 : 3);
@@ -74,7 +86,8 @@ void run_normalize_backward(Call& c) {
   const Parameters p(c, 5, -1, t.dtype());
   const Dtype type = t.dtype(), kept = c.tensor(4).dtype();
   const bool centred = c.has(3);
-  if (t.numel() == 0 || !has_kernel(type) || !has_kernel(p.dtype) || !has_kernel(kept)) return execute_on_host(c, t.device());
+  if (t.numel() == 0) return fill_parameters(c);
+  if (!has_kernel(type) || !has_kernel(p.dtype) || !has_kernel(kept)) return execute_on_host(c, t.device());
   const Tensor g = contiguous_on_device(convert(c.tensor(0), type)), x = contiguous_on_device(t), dx = c.out(0), rstd = contiguous_on_device(c.tensor(4)),
                mean = centred ? contiguous_on_device(convert(c.tensor(3), kept)) : Tensor();
   const int64_t rows = x.numel() / n, width = size_of(type);
@@ -172,7 +185,8 @@ void run_batch_norm(Call& c) {
   const Dtype running = running_mean.defined() ? running_mean.dtype() : running_variance.defined() ? running_variance.dtype() : Dtype::f32;
   bool fits = has_kernel(type) && has_kernel(p.dtype) && has_kernel(running);
   for (const Tensor& r : {running_mean, running_variance}) fits = fits && (!r.defined() || (r.dtype() == running && r.is_contiguous()));
-  if (!fits || t.numel() == 0) return execute_on_host(c, t.device());
+  if (!fits) return execute_on_host(c, t.device());
+  if (t.numel() == 0) return fill_parameters(c);
   const Place place(t.device());
   const Rows rows = rows_of(t);
   const int64_t channels = t.size(1), count = t.numel() / channels;
@@ -195,7 +209,8 @@ void run_batch_norm_backward(Call& c) {
   const Tensor t = c.tensor(1);
   const Dtype type = t.dtype(), kept = promote(c.tensor(2).dtype(), c.tensor(3).dtype());
   const Tensor weight = c.has(4) ? contiguous_on_device(c.tensor(4)) : Tensor();
-  if (t.numel() == 0 || !has_kernel(type) || !has_kernel(kept) || !has_kernel(c.out(1).dtype())) return execute_on_host(c, t.device());
+  if (t.numel() == 0) return fill_parameters(c);
+  if (!has_kernel(type) || !has_kernel(kept) || !has_kernel(c.out(1).dtype())) return execute_on_host(c, t.device());
   const Place place(t.device());
   const int64_t channels = t.size(1);
   const Tensor x = in_layout_of(t, t), g = in_layout_of(t, convert(c.tensor(0), type)), mean = contiguous_on_device(convert(c.tensor(2), kept)), rstd = contiguous_on_device(convert(c.tensor(3), kept));

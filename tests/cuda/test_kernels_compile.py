@@ -23,6 +23,19 @@ KERNELS = {
     ],
     "joining.cuh": ["WORD=16 BIG=0", "WORD=2 BIG=1"],
     "masks.cuh": ["MEAN T=dtype_f32", "MEAN T=dtype_i32", "MEAN T=dtype_c64", "SCATTER T=dtype_f16"],
+    "channels.cuh": [
+        f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_{p} STATISTIC=dtype_{p} RUNNING=dtype_f32 VECTOR={vector} INSIDE={inside}"
+        for kernel in range(5) for t, p, vector, inside in (("bf16", "f32", 8, 1), ("f32", "f32", 1, 0), ("f64", "f64", 2, 0))
+    ],
+    "class_losses.cuh": [
+        f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_f32 THREADS={threads} VECTOR={vector} PER=1"
+        for kernel in range(8) for t, threads, vector in (("bf16", 512, 8), ("f64", 32, 2))
+    ],
+    "normalization.cuh": [
+        f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_{p} STATISTIC=dtype_{p} CENTRED={centred} THREADS={threads} VECTOR={vector} PER={per}"
+        for kernel in range(6)
+        for t, p, centred, threads, vector, per in (("bf16", "bf16", 1, 128, 8, 4), ("f16", "f32", 0, 8, 1, 1), ("f64", "f64", 1, 1024, 2, 4))
+    ],
     "pooling.cuh": [
         f"{kernel} T=dtype_{t} ADAPTIVE={adaptive} LAST={last} BIG=0"
         for kernel, t in (("FORWARD_MAX", "f32"), ("FORWARD_MAX", "i64"), ("FORWARD_MEAN", "bf16"), ("FORWARD_MEAN", "c64"),
@@ -34,6 +47,21 @@ KERNELS = {
         for kernel in ("COUNT", "SUM", "MOVE") for key in ("u32", "u64") for first, by_row in ((1, 0), (0, 0), (0, 1))
     ],
     "rearranging.cuh": ["WORD=4 VECTOR=4 UPPER=0 BIG=0", "WORD=16 VECTOR=1 UPPER=1 BIG=1"],
+    "reduction.cuh": [
+        *(f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_f32 COMPUTED=dtype_{'b8' if 4 <= operation <= 6 else 'f32'} RESULT=dtype_f32 VECTOR=4 CONTIGUOUS=0 BIG=0"
+          for kernel in range(3) for operation in range(23)),
+        *(f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_{t} COMPUTED=dtype_{c} RESULT=dtype_{t} VECTOR={vector} CONTIGUOUS=1 BIG=1"
+          for kernel in (0, 1) for operation, t, c, vector in ((0, "bf16", "f32", 8), (2, "c64", "c64", 2), (3, "c128", "c128", 1), (11, "u8", "i64", 4))),
+    ],
+    "scan.cuh": [
+        f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_{t} COMPUTED=dtype_{c} RESULT=dtype_{t}"
+        for kernel in range(2) for operation, t, c in ((0, "bf16", "f32"), (1, "i32", "i64"), (1, "c64", "c64"), (2, "f64", "f64"), (3, "f16", "f32"), (4, "i64", "i64"))
+    ],
+    "softmax.cuh": [
+        f"KERNEL={kernel} ELEMENT=dtype_{t} RESULT=dtype_{r} LOG={log} THREADS={threads} VECTOR={vector} PER={per}"
+        for kernel in range(6)
+        for t, r, log, threads, vector, per in (("bf16", "bf16", 0, 128, 8, 4), ("f16", "f32", 1, 8, 4, 1), ("f64", "f64", 0, 1024, 2, 4))
+    ],
     "sorting.cuh": [
         *(f"ROWS T=dtype_{t} ITEMS={items} CHOSEN={chosen}" for t, items, chosen in (("f32", 1, 0), ("f64", 8, 0), ("bf16", 4, 1))),
         "KEYS T=dtype_f16", "KEYS T=dtype_u64", "TAKE T=dtype_b8", "SELECT T=dtype_f32", "SELECT T=dtype_i64", "MIDDLE T=dtype_bf16",

@@ -28,8 +28,8 @@ def loss_and_gradient(f, x, *others):
     return y.detach(), x.grad
 
 
-def check(f, tensors, cuda, tolerance):
-    got = loss_and_gradient(f, *(t if t is None else t.to(cuda) for t in tensors))
+def check(f, tensors, tolerance):
+    got = loss_and_gradient(f, *(t if t is None else t.cuda() for t in tensors))
     for g, w in zip(got, loss_and_gradient(f, *tensors), strict=True):
         assert g.dtype == w.dtype
         cresset.testing.assert_close(g.cpu(), w, rtol=tolerance, atol=tolerance)
@@ -40,38 +40,38 @@ SHAPES = [(5, 10), (3, 1003), (2, 7, 5), (2, 20, 3, 3), (300, 4), (8,)]
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_cross_entropy(shape, reduction, cuda):
+def test_cross_entropy(shape, reduction):
     x = numbers(shape)
     weight = cresset.linspace(0.5, 2, x.size(1) if x.ndim > 1 else x.size(0))
     for w in (None, weight):
         for smoothing in (0.0, 0.1):
-            check(lambda x, t, w, s=smoothing: F.cross_entropy(x, t, w, reduction=reduction, label_smoothing=s), (x, targets_for(x), w), cuda, 2e-5)
-        check(lambda x, t, w: F.nll_loss(x, t, w, reduction=reduction), (x, targets_for(x), w), cuda, 2e-5)
+            check(lambda x, t, w, s=smoothing: F.cross_entropy(x, t, w, reduction=reduction, label_smoothing=s), (x, targets_for(x), w), 2e-5)
+        check(lambda x, t, w: F.nll_loss(x, t, w, reduction=reduction), (x, targets_for(x), w), 2e-5)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
-def test_every_dtype(dtype, cuda):
+def test_every_dtype(dtype):
     for shape in [(4, 600), (2, 6, 9)]:
         x = numbers(shape, dtype)
-        check(F.cross_entropy, (x, targets_for(x)), cuda, TOLERANCE[dtype])
-        check(F.nll_loss, (x, targets_for(x)), cuda, TOLERANCE[dtype])
+        check(F.cross_entropy, (x, targets_for(x)), TOLERANCE[dtype])
+        check(F.nll_loss, (x, targets_for(x)), TOLERANCE[dtype])
 
 
-def test_many_samples(cuda):
+def test_many_samples():
     x = numbers((20000, 3))
-    check(lambda x, t: F.cross_entropy(x, t, ignore_index=2), (x, targets_for(x, 2)), cuda, 1e-5)
+    check(lambda x, t: F.cross_entropy(x, t, ignore_index=2), (x, targets_for(x, 2)), 1e-5)
 
 
-def test_an_ignored_sample_has_no_gradient_whatever_its_scores(cuda):
+def test_an_ignored_sample_has_no_gradient_whatever_its_scores():
     x = numbers((3, 5))
     x[0] = float("nan")
-    check(F.cross_entropy, (x, targets_for(x)), cuda, 1e-5)
+    check(F.cross_entropy, (x, targets_for(x)), 1e-5)
 
 
 @pytest.mark.parametrize("loss", [F.cross_entropy, F.nll_loss])
 @pytest.mark.parametrize("bad", [9, -1])
-def test_a_bad_class_is_reported(loss, bad, cuda):
-    loss(numbers((3, 4)).to(cuda), cresset.tensor([0, bad, 1], device=cuda))
+def test_a_bad_class_is_reported(loss, bad):
+    loss(numbers((3, 4)).cuda(), cresset.tensor([0, bad, 1]).cuda())
     with pytest.raises(IndexError, match=f"{loss.__name__}: index {bad} is out of bounds for size 4, at position 1"):
         cresset.cuda.synchronize()
-    assert cresset.ones(2, device=cuda).sum().item() == 2  # the device is still of use
+    assert cresset.ones(2, device="cuda").sum().item() == 2  # the device is still of use

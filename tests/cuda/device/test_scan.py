@@ -6,7 +6,7 @@ import pytest
 
 import cresset
 
-TOLERANCE = {"float32": 1e-5, "float64": 1e-12, "bfloat16": 2e-2, "int64": 0, "int32": 0}
+TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "int64": 0}
 PLACES = [((), 0), ((7,), 0), ((3, 1500), 1), ((70, 5), 0), ((2, 9, 4), 1), ((1, 20000), 1), ((200, 3), 0), ((2, 3), 0), ((0, 3), 0)]
 
 
@@ -17,45 +17,45 @@ def numbers(shape, dtype):
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize(("shape", "dim"), PLACES)
-def test_along_any_dim(dtype, shape, dim, cuda):
+def test_along_any_dim(dtype, shape, dim):
     x, tolerance = numbers(shape, dtype), TOLERANCE[dtype]
     near_one = x if tolerance == 0 else x * 0.01 + 1
-    pairs = [(x.cumsum(dim), x.to(cuda).cumsum(dim)), (near_one.cumprod(dim), near_one.to(cuda).cumprod(dim))]
-    pairs += zip(x.cummax(dim), x.to(cuda).cummax(dim), strict=True)
-    pairs += zip(x.cummin(dim), x.to(cuda).cummin(dim), strict=True)
+    pairs = [(x.cumsum(dim), x.cuda().cumsum(dim)), (near_one.cumprod(dim), near_one.cuda().cumprod(dim))]
+    pairs += zip(x.cummax(dim), x.cuda().cummax(dim), strict=True)
+    pairs += zip(x.cummin(dim), x.cuda().cummin(dim), strict=True)
     if tolerance:
-        pairs.append((x.logcumsumexp(dim), x.to(cuda).logcumsumexp(dim)))
+        pairs.append((x.logcumsumexp(dim), x.cuda().logcumsumexp(dim)))
     for want, got in pairs:
         assert got.dtype == want.dtype
         cresset.testing.assert_close(got.cpu(), want, rtol=tolerance, atol=tolerance)
 
 
-def test_nan_wins_and_the_last_of_equal_values_counts(cuda):
-    x = cresset.tensor([1.0, 3.0, 3.0, math.nan, 5.0, math.nan, 2.0], device=cuda)
+def test_nan_wins_and_the_last_of_equal_values_counts():
+    x = cresset.tensor([1.0, 3.0, 3.0, math.nan, 5.0, math.nan, 2.0], device="cuda")
     values, indices = x.cummax(0)
     assert indices.tolist() == [0, 1, 2, 3, 3, 5, 5]
     assert values[:3].tolist() == [1, 3, 3] and all(math.isnan(v) for v in values[3:].tolist())
 
 
-def test_infinities(cuda):
+def test_infinities():
     x = cresset.tensor([-math.inf, -math.inf, 0.0, math.inf, 1.0])
-    cresset.testing.assert_close(x.to(cuda).logcumsumexp(0).cpu(), x.logcumsumexp(0))
+    cresset.testing.assert_close(x.cuda().logcumsumexp(0).cpu(), x.logcumsumexp(0))
 
 
-def test_complex_numbers_other_dtypes_and_in_place(cuda):
+def test_complex_numbers_other_dtypes_and_in_place():
     x = cresset.complex(numbers((4, 3), "float32"), numbers((4, 3), "float32"))
-    cresset.testing.assert_close(x.to(cuda).cumsum(0).cpu(), x.cumsum(0))
-    cresset.testing.assert_close(x.to(cuda).cumprod(1).cpu(), x.cumprod(1))
-    ones = cresset.ones(2, 3, dtype=cresset.int32, device=cuda)
+    cresset.testing.assert_close(x.cuda().cumsum(0).cpu(), x.cumsum(0))
+    cresset.testing.assert_close(x.cuda().cumprod(1).cpu(), x.cumprod(1))
+    ones = cresset.ones(2, 3, dtype=cresset.int32, device="cuda")
     assert ones.cumsum(1).dtype == cresset.int64 and ones.cumsum(1, dtype=cresset.float32).tolist() == [[1, 2, 3]] * 2
     ones.cumsum_(0)
     assert ones.tolist() == [[1] * 3, [2] * 3]
 
 
-def test_gradients(cuda_with_host):
+def test_gradients():
     for f in (lambda t: t.cumsum(1), lambda t: t.cummax(0)[0], lambda t: t.logcumsumexp(1)):
         grads = []
-        for device in ("cpu", cuda_with_host):
+        for device in ("cpu", "cuda"):
             x = numbers((4, 5), "float32").to(device).requires_grad_()
             f(x).pow(2).sum().backward()
             grads.append(x.grad.cpu())
