@@ -146,19 +146,20 @@ void launch_tiles(const KernelFamily& family, const Attention& a, const Place& p
 
 enum Entry : int { kEntryForward, kEntryQueries, kEntryKeys, kEntryDots };
 
-int64_t plain_bytes(const Attention& a) {  // the most that a kernel takes
-  const int64_t widths = int64_t{a.p.width} + a.p.value_width;
+int items_of(const Attention& a) { return static_cast<int>(divide_up(std::max({a.p.width, a.p.value_width, 1}), 32)); }
+// The most that a kernel takes. It depends on what the kernel is compiled for alone: a function is told once how much shared memory it may have.
+int64_t plain_bytes(const Attention& a) {
+  const int64_t widths = int64_t{2} * 32 * items_of(a);
   return (kPlainRows * widths + kPlainTile * (widths + 2)) * (a.dtype == Dtype::f64 ? 8 : 4);
 }
 void launch_plain(Entry entry, const Attention& a, const Place& place, int64_t blocks) {
-  const int items = static_cast<int>(divide_up(std::max({a.p.width, a.p.value_width, 1}), 32));
-  kPlain.launch(place, {static_cast<int>(entry), a.dtype, items, a.mask_kind, a.mask_dtype, a.causal}, blocks, kThreads, entry == kEntryDots ? 0 : plain_bytes(a), a.p);
+  kPlain.launch(place, {static_cast<int>(entry), a.dtype, items_of(a), a.mask_kind, a.mask_dtype, a.causal}, blocks, kThreads, entry == kEntryDots ? 0 : plain_bytes(a), a.p);
 }
 
 bool fits(const Attention& a, int device) {
   constexpr int64_t kMost = int64_t{1} << 31;
   const int64_t blocks = divide_up(std::max(a.p.queries, a.p.keys), kPlainRows) * a.p.heads * a.p.batches;
-  return blocks < kMost && (a.on_tensor_cores || (plain_bytes(a) <= properties(device).shared_per_block_optin && std::max(a.p.width, a.p.value_width) <= 512));
+  return blocks < kMost && (a.on_tensor_cores || (plain_bytes(a) <= properties(device).shared_per_block_optin && items_of(a) <= 16));
 }
 
 // ---------------------------------------------------------------- operators
