@@ -149,12 +149,24 @@ class device_index:
 # ---------------------------------------------------------------- streams and modules of any device
 
 
+def _on_accelerator(device):
+    """Whether a device, or the one that None means, is an accelerator that is there."""
+    return is_available() and (device is None or isinstance(device, int) or _native.device(device).type == "cuda")
+
+
 class Stream:
     """A queue of work on a device. On the CPU work is complete when it returns, so its one stream is always idle.
 
     >>> cresset.Stream("cpu").query()
     True
     """
+
+    def __new__(cls, device=None, *, priority=0, **_):
+        if cls is Stream and _on_accelerator(device):
+            from .cuda import Stream as OfDevice
+
+            return OfDevice(None if device is None else device, priority)
+        return super().__new__(cls)
 
     def __init__(self, device=None, *, priority=0):
         self.device = _native.device(device or current_accelerator() or "cpu")
@@ -199,6 +211,13 @@ class Stream:
 
 class Event:
     """A point in a stream's work. The CPU has none to mark."""
+
+    def __new__(cls, device=None, *, enable_timing=False, blocking=False, interprocess=False, **_):
+        if cls is Event and _on_accelerator(device):
+            from .cuda import Event as OfDevice
+
+            return OfDevice(enable_timing, blocking, interprocess)
+        return super().__new__(cls)
 
     def __init__(self, device=None, *, enable_timing=False, blocking=False, interprocess=False):
         self.device = _native.device(device or current_accelerator() or "cpu")

@@ -148,4 +148,14 @@ def set_default_tensor_type(t):
     word = (t if isinstance(t, str) else t.__name__).rpartition(".")[2].removesuffix("Tensor")
     if word not in _LEGACY:
         raise TypeError(f"invalid type object: {t}")
+    on_device = ".cuda." in t if isinstance(t, str) else t.is_cuda
+    if on_device:
+        from .cuda import is_available
+
+        if not is_available():
+            raise TypeError(f"type {t if isinstance(t, str) else 'torch.cuda.' + t.__name__} not available. Torch not compiled with CUDA enabled.")
     _native.set_default_dtype(getattr(_native, _LEGACY[word]))
+    if on_device:
+        _native.set_default_device_raw(_native.device("cuda"))
+    elif _native.default_device().type == "cuda":
+        _native.set_default_device_raw(None)

@@ -346,21 +346,28 @@ def type(self, dtype=None, non_blocking=False, **kwargs):
         word = dtype.rpartition(".")[2].removesuffix("Tensor")
         if word not in _LEGACY:
             raise ValueError(f"invalid type: '{dtype}'")
+        on_device = ".cuda." in dtype
         dtype = getattr(_native, _LEGACY[word])
     elif not isinstance(dtype, _native.dtype):
-        dtype = dtype.dtype
-    return self.to(dtype, non_blocking)
+        on_device, dtype = dtype.is_cuda, dtype.dtype
+    else:
+        return self.to(dtype, non_blocking)
+    if on_device == self.is_cuda:
+        return self.to(dtype, non_blocking)
+    return self.to("cuda" if on_device else "cpu", dtype, non_blocking)
 
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor with a copy of `data` and, unless said otherwise, this tensor's dtype and device."""
     made = _native.make_tensor(data, dtype or self.dtype, device or self.device)
+    if pin_memory:
+        made = made.pin_memory()
     return made.requires_grad_() if requires_grad else made
 
 
 def new(self, *args, **kwargs):
     """A tensor of the same dtype from sizes or data (the old way)."""
-    return _legacy_new(*args, dtype=self.dtype, **kwargs)
+    return _legacy_new(*args, **{"device": self.device, **kwargs}, dtype=self.dtype)
 
 
 def _legacy_new(*args, device=None, dtype=None):

@@ -41,12 +41,12 @@ _attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True,
 
 
 def is_built():
-    """Whether this build has the CUDA backend.
+    """Whether CUDA can be used: the backend is always there, and is opened where the driver has a device.
 
-    >>> cresset.backends.cuda.is_built()
-    False
+    >>> cresset.backends.cuda.is_built() == cresset.cuda.is_available()
+    True
     """
-    return False
+    return _native.cuda.device_count() > 0
 
 
 # ---------------------------------------------------------------- attention
@@ -88,8 +88,8 @@ def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, e
 
 
 def is_flash_attention_available():
-    """Whether the build has a flash attention for CUDA."""
-    return False
+    """Whether attention in blocks, which does not keep the weights, can run on a device here."""
+    return _native.cuda.device_count() > 0
 
 
 def is_ck_sdpa_available():
@@ -106,17 +106,23 @@ class SDPAParams:
 
 
 def can_use_flash_attention(params, debug=False):
-    """Whether flash attention could compute it: not without a CUDA backend."""
-    return False
+    """Whether attention in blocks computes it on tensor cores: halves of up to 256 channels on the device, without a mask."""
+    return _in_blocks(params) and params.attn_mask is None and params.query.dtype in (_native.float16, _native.bfloat16)
 
 
 def can_use_efficient_attention(params, debug=False):
-    """Whether the memory-efficient attention could compute it: not without a CUDA backend."""
-    return False
+    """Whether attention in blocks computes it: tensors on the device, without dropout."""
+    return _in_blocks(params)
+
+
+def _in_blocks(params):
+    tensors = (params.query, params.key, params.value)
+    fits = all(tensor.is_cuda and tensor.ndim == 4 and tensor.size(-1) <= 256 for tensor in tensors)
+    return fits and not params.dropout
 
 
 def can_use_cudnn_attention(params, debug=False):
-    """Whether cuDNN's attention could compute it: not without a CUDA backend."""
+    """Whether cuDNN's attention could compute it: it is never used."""
     return False
 
 

@@ -8,6 +8,7 @@ from .devices import (  # noqa: F401
     current_device,
     device,
     device_count,
+    device_index,
     device_of,
     get_arch_list,
     get_device_capability,
@@ -88,9 +89,11 @@ has_half, has_magma = True, False
 
 
 def cudart():
-    """The runtime library's functions; there is no runtime library here, only the driver."""
+    """The functions of the CUDA runtime library that programs call: cudaMemGetInfo, cudaProfilerStart, cudaHostRegister ... They go through the driver."""
     require()
-    raise NotImplementedError("cudart: kernels are sent through the driver, there is no CUDA runtime library")
+    from . import runtime
+
+    return runtime
 
 
 def current_blas_handle():
@@ -125,17 +128,33 @@ utilization = _needs_management_library("utilization", "The share of time in whi
 # ---------------------------------------------------------------- old names of types
 
 
-class _TensorTypeAbsent(type):
-    def __call__(cls, *args, **kwargs):
-        raise TypeError(f"type torch.cuda.{cls.__name__} not available. {NOT_COMPILED}.")
+class _TensorTypeOfDevice(type):
+    """The type of torch.cuda.FloatTensor, ...: each makes tensors of its dtype on the current device."""
+
+    def __call__(cls, *args, device=None, **kwargs):
+        if not is_available():
+            raise TypeError(f"type torch.cuda.{cls.__name__} not available. {NOT_COMPILED}.")
+        if len(args) == 1 and isinstance(args[0], _native.Tensor) and not args[0].is_cuda:
+            raise TypeError(f"torch.cuda.{cls.__name__}: expected a tensor on 'cuda', got one on '{args[0].device}'; use .to()")
+        return _native.Tensor._legacy_new(*args, dtype=cls.dtype, device=_native.device("cuda", device_index(device)), **kwargs)
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, _native.Tensor) and instance.is_cuda and instance.dtype == cls.dtype
 
 
-class _StorageTypeAbsent(type):
-    def __call__(cls, *args, **kwargs):
+class _StorageTypeOfDevice(type):
+    """The type of torch.cuda.FloatStorage, ..."""
+
+    def __call__(cls, *args, device=None, **kwargs):
         require()
+        from ..storage import TypedStorage
+
+        return TypedStorage(*args, dtype=cls.dtype, device=_native.device("cuda", device_index(device)), **kwargs)
+
+    def __instancecheck__(cls, instance):
+        from ..storage import TypedStorage
+
+        return isinstance(instance, TypedStorage) and instance.is_cuda and instance.dtype == cls.dtype
 
 
 def _add_types():
@@ -143,26 +162,26 @@ def _add_types():
 
     for word, kind in STORAGE_TYPES.items():
         attributes = {"dtype": kind.dtype, "is_cuda": True, "__module__": "torch.cuda"}
-        globals()[word + "Storage"] = _StorageTypeAbsent(word + "Storage", (), attributes)
+        globals()[word + "Storage"] = _StorageTypeOfDevice(word + "Storage", (), attributes)
         if not word.startswith("Complex"):
-            globals()[word + "Tensor"] = _TensorTypeAbsent(word + "Tensor", (), attributes)
+            globals()[word + "Tensor"] = _TensorTypeOfDevice(word + "Tensor", (), attributes)
 
 
 _add_types()
 
 
 def __getattr__(name):
-    if name == "amp":
+    if name in ("amp", "comm"):
         import importlib
 
-        return importlib.import_module(".amp", __name__)
+        return importlib.import_module("." + name, __name__)
     if name == "default_generators":
         return tuple(_native.cuda.default_generator(number) for number in range(_native.cuda.device_count()))
     raise AttributeError(f"module 'cresset.cuda' has no attribute {name!r}")
 
 
 __all__ = [
-    "CUDAGraph", "Event", "ExternalStream", "MemPool", "OutOfMemoryError", "Stream", "StreamContext", "amp", "current_device", "current_stream", "default_stream", "device",
+    "CUDAGraph", "Event", "ExternalStream", "MemPool", "OutOfMemoryError", "Stream", "StreamContext", "amp", "comm", "current_device", "current_stream", "default_stream", "device",
     "device_count", "device_of", "empty_cache", "get_device_capability", "get_device_name", "get_device_properties", "graph", "graphs", "init", "is_available",
     "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "memory", "memory_allocated", "memory_reserved", "nccl", "nvtx", "profiler", "random",
     "set_device", "set_stream", "stream", "streams", "synchronize",

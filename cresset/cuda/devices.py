@@ -1,7 +1,6 @@
 """The CUDA devices: which there are, what they are, and which one is current."""
 
 import functools
-import warnings
 
 from .. import _native
 from .absent import require
@@ -150,27 +149,27 @@ def ipc_collect():
     require()
 
 
-_sync_debug_mode = 0
-
-
 def get_sync_debug_mode():
     """What happens when an operation waits for the device: 0 nothing, 1 a warning, 2 an error."""
     require()
-    return _sync_debug_mode
+    return _native.cuda.wait_mode()
 
 
 def set_sync_debug_mode(debug_mode):
-    """Say what happens when an operation waits for the device: "default" (0), "warn" (1) or "error" (2)."""
-    global _sync_debug_mode
+    """Say what happens when an operation makes the host wait for the device: "default" (0, nothing), "warn" (1) or "error" (2).
+
+    `item()`, `.cpu()`, printing, `if tensor:`, `nonzero`, copies of memory that is not pinned and `Stream.synchronize` wait; `torch.cuda.synchronize`
+    says so by its name and is not reported. Operators that are computed on the CPU for want of a kernel wait too, and are.
+    """
     require()
     if isinstance(debug_mode, str):
         modes = {"default": 0, "warn": 1, "error": 2}
         if debug_mode not in modes:
             raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, got {debug_mode!r}")
         debug_mode = modes[debug_mode]
-    if debug_mode:
-        warnings.warn("set_sync_debug_mode: waits for the device are not watched yet; the mode is only remembered", stacklevel=2)
-    _sync_debug_mode = debug_mode
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1 or 2, got {debug_mode!r}")
+    _native.cuda.set_wait_mode(debug_mode)
 
 
 class device:

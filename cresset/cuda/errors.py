@@ -30,7 +30,9 @@ class CudaError(RuntimeError):
     """
 
     def __init__(self, code):
-        super().__init__(f"CUDA error ({code})")
+        from .runtime import cudaGetErrorString
+
+        super().__init__(f"{cudaGetErrorString(code)} ({int(code)})")
 
 
 def check_error(res):

@@ -89,6 +89,14 @@ class CUDAGraph:
             _native_cuda.free(self._index, self._random)
         self._graph = self._ready = self._own_pool = self._random = 0
 
+    def raw_cuda_graph(self):
+        """The driver's handle of what was recorded, as a number."""
+        return self._graph
+
+    def raw_cuda_graph_exec(self):
+        """The driver's handle of the work that replay sends, as a number."""
+        return self._ready
+
     def pool(self):
         """The memory pool, for other graphs to share."""
         return 0, self._pool
@@ -115,11 +123,12 @@ class graph:
         pool: memory to share with other graphs, from graph_pool_handle or CUDAGraph.pool.
         stream: the stream to record; one of its own if it is None.
         capture_error_mode: "global", "thread_local" or "relaxed": which other threads may not wait for the device meanwhile.
+        enable_annotations, check_input_liveness: accepted.
     """
 
     default_capture_stream = None
 
-    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
+    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global", enable_annotations=False, check_input_liveness=False):
         require_for("graph")
         if stream is None:
             if graph.default_capture_stream is None:
@@ -146,6 +155,18 @@ class graph:
 
 
 def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
-    """Functions or modules whose calls are graphs; not supported yet."""
+    """Functions or modules whose forward and backward are recorded once and then replayed; see cresset/cuda/graphed.py.
+
+    Args:
+        callables: a function or module, or a tuple of them in the order in which they will be called.
+        sample_args: a tuple of tensors on 'cuda' for each callable, with the shapes, dtypes and requires_grad of the real arguments.
+        num_warmup_iters: calls before recording; kernels are compiled in them.
+        allow_unused_input: whether an input may have no influence on the results.
+        pool: memory to share with other graphs, from graph_pool_handle.
+
+    Returns the callables' replacements; a module is given back itself, with a forward that replays while it is in the mode it was recorded in.
+    """
     require()
-    raise NotImplementedError("make_graphed_callables: record the whole step with torch.cuda.graph instead")
+    from .graphed import make_graphed_callables as make
+
+    return make(callables, sample_args, num_warmup_iters, allow_unused_input, pool)

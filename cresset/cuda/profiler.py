@@ -3,18 +3,25 @@
 import contextlib
 
 from .absent import require
+from .errors import check_error
 
 __all__ = ["profile", "start", "stop"]
 
 
 def start():
-    """Start collecting."""
+    """Let a profiler that watches this process (Nsight) collect, from here on."""
+    from . import runtime
+
     require()
+    check_error(runtime.cudaProfilerStart())
 
 
 def stop():
-    """Stop collecting."""
+    """Let a profiler that watches this process stop collecting."""
+    from . import runtime
+
     require()
+    check_error(runtime.cudaProfilerStop())
 
 
 @contextlib.contextmanager

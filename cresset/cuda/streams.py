@@ -2,7 +2,7 @@
 
 import itertools
 
-from .. import _native
+from .. import _native, accelerator
 from .absent import require, require_for
 from .devices import current_device, device_index
 
@@ -24,7 +24,7 @@ def _next_stream(index, priority):
     return streams[turn]
 
 
-class Stream:
+class Stream(accelerator.Stream):
     """A queue of work on a device: what is in one stream happens in order.
 
     Args:
@@ -35,7 +35,7 @@ class Stream:
 
     def __new__(cls, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None, stream_ptr=None, **_):
         require_for("Stream")
-        self = super().__new__(cls)
+        self = object.__new__(cls)
         if isinstance(device, Stream):
             device = device.device
         index = device_index if device_index is not None else _index(device)
@@ -46,6 +46,9 @@ class Stream:
             handle = _next_stream(index, max(min(priority, least), greatest))
         self.cuda_stream, self.device = handle, _native.device("cuda", index)
         return self
+
+    def __init__(self, *_, **__):
+        pass  # __new__ has made it
 
     @property
     def device_index(self):
@@ -119,7 +122,7 @@ class ExternalStream(Stream):
         return super().__new__(cls, device, stream_ptr=stream_ptr, **kwargs)
 
 
-class Event:
+class Event(accelerator.Event):
     """A point in a stream's work.
 
     Args:
@@ -132,9 +135,22 @@ class Event:
         require_for("Event")
         if interprocess:
             raise NotImplementedError("torch.cuda.Event: interprocess=True is not supported")
-        self = super().__new__(cls)
+        self = object.__new__(cls)
         self.enable_timing, self.blocking, self.cuda_event, self._index = enable_timing, blocking, 0, None
         return self
+
+    def __init__(self, *_, **__):
+        pass  # __new__ has made it
+
+    @property
+    def event_id(self):
+        return self.cuda_event
+
+    @property
+    def _as_parameter_(self):
+        import ctypes
+
+        return ctypes.c_void_p(self.cuda_event)
 
     @property
     def device(self):

@@ -11,7 +11,7 @@ import cresset
 from .registry import function
 
 
-def _window(who, formula, length, periodic, dtype, device, requires_grad):
+def _window(who, formula, length, periodic, dtype, device, pin_memory, requires_grad):
     """`formula(places, last place)` over the window's places."""
     if not isinstance(length, int):
         raise TypeError(f"{who}(): argument 'window_length' must be int, not {type(length).__name__}")
@@ -21,11 +21,12 @@ def _window(who, formula, length, periodic, dtype, device, requires_grad):
     if not dtype.is_floating_point:
         raise RuntimeError(f"{who}: expects floating point dtypes, got: {dtype}")
     if length <= 1:
-        return cresset.ones(length, dtype=dtype, device=device, requires_grad=requires_grad)
+        return cresset.ones(length, dtype=dtype, device=device, pin_memory=pin_memory, requires_grad=requires_grad)
     whole = length + 1 if periodic else length
     exact = dtype if dtype in (cresset.float32, cresset.float64) else cresset.float32
     window = formula(cresset.arange(whole, dtype=exact, device=device), whole - 1)
-    return window[:length].to(dtype).contiguous().requires_grad_(requires_grad)
+    window = window[:length].to(dtype).contiguous()
+    return (window.pin_memory() if pin_memory else window).requires_grad_(requires_grad)
 
 
 @function(out=True)
@@ -42,7 +43,7 @@ def bartlett_window(
         rising = place * (2 / last)
         return cresset.where(place <= last // 2, rising, 2 - rising)
 
-    return _window("bartlett_window", formula, window_length, periodic, dtype, device, requires_grad)
+    return _window("bartlett_window", formula, window_length, periodic, dtype, device, pin_memory, requires_grad)
 
 
 @function(out=True)
@@ -59,7 +60,7 @@ def blackman_window(
         half_turn = place * (math.pi / last)
         return (half_turn * 4).cos() * 0.08 - (half_turn * 2).cos() * 0.5 + 0.42
 
-    return _window("blackman_window", formula, window_length, periodic, dtype, device, requires_grad)
+    return _window("blackman_window", formula, window_length, periodic, dtype, device, pin_memory, requires_grad)
 
 
 @function(out=True)
@@ -84,7 +85,7 @@ def hamming_window(
     def formula(place, last):
         return (place * (2 * math.pi / last)).cos() * -beta + alpha
 
-    return _window("hamming_window", formula, window_length, periodic, dtype, device, requires_grad)
+    return _window("hamming_window", formula, window_length, periodic, dtype, device, pin_memory, requires_grad)
 
 
 @function(out=True)
@@ -100,7 +101,7 @@ def hann_window(
     def formula(place, last):
         return (place * (2 * math.pi / last)).cos() * -0.5 + 0.5
 
-    return _window("hann_window", formula, window_length, periodic, dtype, device, requires_grad)
+    return _window("hann_window", formula, window_length, periodic, dtype, device, pin_memory, requires_grad)
 
 
 @function(out=True)
@@ -125,4 +126,4 @@ def kaiser_window(
         x = place * (2 / last) - 1
         return ((1 - x * x).clamp_min(0).sqrt() * beta).i0() / x.new_full((), beta).i0()
 
-    return _window("kaiser_window", formula, window_length, periodic, dtype, device, requires_grad)
+    return _window("kaiser_window", formula, window_length, periodic, dtype, device, pin_memory, requires_grad)

@@ -8,4 +8,12 @@ from .scatter_gather import gather, scatter
 
 __all__ = ["DataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
 
-__getattr__ = _missing_names.of(__name__)
+_missing = _missing_names.of(__name__)
+
+
+def __getattr__(name):
+    if name == "comm":  # imported when it is first asked for
+        import importlib
+
+        return importlib.import_module(".comm", __name__)
+    return _missing(name)

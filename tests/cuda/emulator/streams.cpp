@@ -160,6 +160,10 @@ EMULATOR_API Status cuStreamGetPriority(void* handle, int* priority) {
   *priority = stream->priority;
   return CUDA_SUCCESS;
 }
+// There is no profiler to tell.
+EMULATOR_API Status cuProfilerStart() { return CUDA_SUCCESS; }
+EMULATOR_API Status cuProfilerStop() { return CUDA_SUCCESS; }
+
 EMULATOR_API Status cuCtxSynchronize() {
   EMULATOR_ENTER_CONTEXT();
   for (const auto& [capture, owner] : all().captures)
