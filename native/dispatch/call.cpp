@@ -166,37 +166,6 @@ void check_one_device(const Call& c) {
   }
 }
 
-// The tensors that a device's own kernel gets lie on that device: a number in host memory, as a 0-d tensor, is brought there while the kernel runs,
-// anything else is an error. Lists are for the operators: indices may lie elsewhere.
-class OnDevice {
- public:
-  OnDevice(Call& c, Device device, Run run) : c_(c) {
-    if (device.is_cpu() || device.is_meta() || run == c.op.run[0]) return;
-    const int n = static_cast<int>(c.op.signature.parameters.size());
-    for (int i = 0; i < n; ++i) {
-      if (c.args[i].kind != Kind::tensor || c.args[i].tensor_->storage->device == device) continue;
-      const Tensor t = c.tensor(i);
-      if (!t.device().is_cpu() || t.dim() != 0 || (i == 0 && (c.op.mutates || c.op.inplace))) check_one_device(c);
-      Tensor there = empty({}, t.dtype(), device);
-      copy_into(there, t);
-      c.args[i].tensor_ = there.get();
-      moved_.push_back({i, t, there});
-    }
-  }
-  ~OnDevice() {
-    for (const Moved& m : moved_) c_.args[m.argument].tensor_ = m.before.get();
-  }
-  OnDevice(const OnDevice&) = delete;
-
- private:
-  struct Moved {
-    int argument;
-    Tensor before, there;
-  };
-  Call& c_;
-  std::vector<Moved> moved_;
-};
-
 void execute_on(Call& c, Device device) {
   const Operator& op = c.op;
   Run run = op.run_on(device);
@@ -210,7 +179,6 @@ void execute_on(Call& c, Device device) {
     if (!device.is_meta()) {
       check_implemented(run, op.name(), ": not implemented on '", device, "'");
       LongWork work(device.is_cpu() ? work_of(c) : 0);
-      const OnDevice on(c, device, run);
       run(c);
     }
     return;
@@ -253,15 +221,11 @@ void execute_on(Call& c, Device device) {
     if (!device.is_meta()) {
       check_implemented(run, op.name(), ": not implemented on '", device, "'");
       LongWork work(device.is_cpu() ? work_of(c) : 0);
-      const OnDevice on(c, device, run);
       run(c);
     }
   } else {
     check_implemented(run, op.name(), ": not implemented on '", device, "'");
-    {
-      const OnDevice on(c, device, run);
-      run(c);
-    }
+    run(c);
     for (int64_t i = 0; i < targets.size() && !op.inplace; ++i)
       resize_out(op.name().c_str(), targets[i], TensorInfo{c.outputs[i].sizes(), {}, c.outputs[i].dtype(), c.outputs[i].device()});
   }

@@ -341,15 +341,6 @@ Tensor combine(const char* who, const SmallVector<IndexItem, 3>& items, const Di
   return offsets;
 }
 
-// An index in host memory travels to the device of the tensor it is for.
-Tensor beside(const char* who, const Tensor& input, const Tensor& index) {
-  if (index.device() == input.device() || input.is_meta() || index.is_meta()) return index;
-  check(index.device().is_cpu(), who, ": indices should be either on cpu or on the same device as the indexed tensor (", input.device(), "), got one on ", index.device());
-  const Tensor there = empty(index.sizes(), index.dtype(), input.device());
-  copy_into(there, index);
-  return there;
-}
-
 }  // namespace
 
 AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<const Tensor> indices) {
@@ -362,8 +353,7 @@ AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<cons
     a.sizes.push_back(input.size(dim));
     a.strides.push_back(input.stride(dim));
   };
-  for (const Tensor& given : indices) {
-    const Tensor index = given.defined() ? beside(who, input, given) : given;
+  for (const Tensor& index : indices) {
     const bool mask = index.defined() && (index.dtype() == Dtype::b8 || index.dtype() == Dtype::u8);
     const int64_t covers = mask ? index.dim() : 1;
     check_index(d + covers <= rank, who, ": too many indices for tensor of dimension ", rank, " (got ", indices.size(),

@@ -68,7 +68,6 @@ struct AdvancedIndex {
   IndexRule rule;
   Dims sizes, strides;  // of the dimensions that are not indexed, in the order of the result
 };
-// Indices may lie in host memory, whatever the input's device.
 AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<const Tensor> indices);
 // Where `mask` holds, as offsets into the memory of a tensor with these strides.
 Tensor places_of_mask(const Tensor& mask, DimsView strides);
