@@ -11,10 +11,10 @@
 namespace cresset::cuda {
 namespace {
 
-const KernelFamily kMax("pooling.cuh", "max_pool", {"T", "ADAPTIVE", "LAST", "BIG"}, {"-DFORWARD_MAX"});
-const KernelFamily kMean("pooling.cuh", "mean_pool", {"T", "ADAPTIVE", "LAST", "BIG"}, {"-DFORWARD_MEAN"});
-const KernelFamily kMaxGradient("pooling.cuh", "pool_gradient", {"T", "ADAPTIVE", "LAST", "BIG"}, {"-DGRADIENT_MAX"});
-const KernelFamily kMeanGradient("pooling.cuh", "pool_gradient", {"T", "ADAPTIVE", "LAST", "BIG"}, {"-DGRADIENT_MEAN"});
+const KernelFamily kMax("pooling.cuh", "max_pool", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"}, {"-DFORWARD_MAX"});
+const KernelFamily kMean("pooling.cuh", "mean_pool", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"}, {"-DFORWARD_MEAN"});
+const KernelFamily kMaxGradient("pooling.cuh", "pool_gradient", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"}, {"-DGRADIENT_MAX"});
+const KernelFamily kMeanGradient("pooling.cuh", "pool_gradient", {"T", "ADAPTIVE", "LAST", "BIG", "VECTOR"}, {"-DGRADIENT_MEAN"});
 
 // As in pooling.cuh.
 struct Axis {
@@ -65,6 +65,18 @@ void slide(Windows& w, int64_t rank, DimsView kernel, DimsView stride, DimsView 
   }
 }
 
+// How many channels a thread computes: those of 16 bytes where they lie beside each other.
+int vector_of(bool last, int64_t channels, Dtype dtype, std::initializer_list<const Tensor*> tensors) {
+  const int64_t length = 16 / size_of(dtype);
+  if (!last || length <= 1 || channels % length != 0) return 1;
+  for (const Tensor* t : tensors) {
+    if (reinterpret_cast<uintptr_t>(t->bytes()) % 16 != 0 || t->stride(1) != 1) return 1;
+    for (int64_t d = 0; d < t->dim(); ++d)
+      if (d != 1 && t->size(d) > 1 && t->stride(d) % length != 0) return 1;
+  }
+  return static_cast<int>(length);
+}
+
 bool is_big(const Windows& w) { return w.count >= std::numeric_limits<int32_t>::max() - 256; }
 
 // Tensors with more dimensions of planes than images and channels do not occur.
@@ -76,7 +88,8 @@ void max_over(Call& c, bool adaptive) {
   if (!is_dense_as(y, last) || !is_dense_as(indices, last)) return execute_on_host(c, x.device());
   Windows w = windows_of(y, x, false, rank);
   if (!adaptive) slide(w, rank, c.integers(1), c.integers(2), c.integers(3), c.integers(4));
-  kMax.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w)}, divide_up(w.count, 256), 256, 0, x.bytes(), y.bytes(), indices.bytes(), w);
+  const int vector = vector_of(last, y.size(1), x.dtype(), {&x, &y, &indices});
+  kMax.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256, 0, x.bytes(), y.bytes(), indices.bytes(), w);
 }
 void run_max_pool(Call& c) { max_over(c, false); }
 void run_adaptive_max_pool(Call& c) { max_over(c, true); }
@@ -93,7 +106,8 @@ void mean_over(Call& c, bool adaptive) {
     w.include_padding = c.boolean(5);
     w.divide_by = c.integer(6);
   }
-  kMean.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w)}, divide_up(w.count, 256), 256, 0, x.bytes(), y.bytes(), w);
+  const int vector = vector_of(last, y.size(1), x.dtype(), {&x, &y});
+  kMean.launch(Place(x.device()), {x.dtype(), adaptive, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256, 0, x.bytes(), y.bytes(), w);
 }
 void run_avg_pool(Call& c) { mean_over(c, false); }
 void run_adaptive_avg_pool(Call& c) { mean_over(c, true); }
@@ -110,7 +124,8 @@ void mean_gradient_over(Call& c, bool adaptive, int64_t rank) {
     w.divide_by = c.integer(7);
   }
   char* none = nullptr;
-  kMeanGradient.launch(Place(dx.device()), {dy.dtype(), adaptive, last, is_big(w)}, divide_up(w.count, 256), 256, 0, dy.bytes(), none, dx.bytes(), w);
+  const int vector = vector_of(last, dx.size(1), dy.dtype(), {&dy, &dx});
+  kMeanGradient.launch(Place(dx.device()), {dy.dtype(), adaptive, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256, 0, dy.bytes(), none, dx.bytes(), w);
 }
 void run_avg_pool_gradient(Call& c) { mean_gradient_over(c, false, static_cast<int64_t>(c.integers(2).size())); }
 void run_adaptive_avg_pool_gradient(Call& c) { mean_gradient_over(c, true, c.integer(2)); }
@@ -158,7 +173,8 @@ void run_max_pool_gradient(Call& c) {
   Windows w = windows_of(dx, indices, true, rank);
   const auto part = [&](size_t k) { return window.subspan(k * static_cast<size_t>(rank), static_cast<size_t>(rank)); };
   slide(w, rank, part(0), part(1), part(2), part(3));
-  kMaxGradient.launch(Place(dx.device()), {dy.dtype(), false, last, is_big(w)}, divide_up(w.count, 256), 256, 0, grad.bytes(), indices.bytes(), dx.bytes(), w);
+  const int vector = vector_of(last, dx.size(1), dy.dtype(), {&grad, &indices, &dx});
+  kMaxGradient.launch(Place(dx.device()), {dy.dtype(), false, last, is_big(w), vector}, divide_up(w.count / vector, 256), 256, 0, grad.bytes(), indices.bytes(), dx.bytes(), w);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ KERNELS = {
         for t, p, centred, threads, vector, per in (("bf16", "bf16", 1, 128, 8, 4), ("f16", "f32", 0, 8, 1, 1), ("f64", "f64", 1, 1024, 2, 4))
     ],
     "pooling.cuh": [
-        f"{kernel} T=dtype_{t} ADAPTIVE={adaptive} LAST={last} BIG=0"
+        f"{kernel} T=dtype_{t} ADAPTIVE={adaptive} LAST={last} BIG=0 VECTOR={(16 // {'i64': 8, 'f32': 4, 'c64': 8}.get(t, 2)) if last else 1}"
         for kernel, t in (("FORWARD_MAX", "f32"), ("FORWARD_MAX", "i64"), ("FORWARD_MEAN", "bf16"), ("FORWARD_MEAN", "c64"),
                           ("GRADIENT_MAX", "f16"), ("GRADIENT_MEAN", "f32"))
         for adaptive, last in ((0, 0), (1, 1))

@@ -1,5 +1,5 @@
 // Pooling over windows of the last three dimensions: maxima and means, and their gradients. FORWARD_MAX, FORWARD_MEAN, GRADIENT_MAX, GRADIENT_MEAN:
-// which kernel is wanted. A thread computes one element; gradients are gathered, window by window in order, so that the same bits come out on every run.
+// which kernel is wanted. A thread computes one element, or VECTOR channels that lie beside each other; gradients are gathered, window by window in order, so that the same bits come out on every run.
 // The same struct as in native/cuda/pooling.cpp.
 #pragma once
 #include "divider.cuh"
@@ -27,6 +27,7 @@ struct Range {
 // The elements that window o sees: begin, begin + dilation, ... below end.
 __device__ __forceinline__ Range window(const Axis& a, int32_t o) {
 #if ADAPTIVE
+  if (a.out == 1) return {0, a.in, a.in};
   const int32_t begin = static_cast<int32_t>(static_cast<int64_t>(o) * a.in / a.out), end = static_cast<int32_t>((static_cast<int64_t>(o + 1) * a.in + a.out - 1) / a.out);
   return {begin, end, end - begin};
 #else
@@ -38,6 +39,7 @@ __device__ __forceinline__ Range window(const Axis& a, int32_t o) {
 // The windows that may see element i: from begin up to end.
 __device__ __forceinline__ Range seen_by(const Axis& a, int32_t i) {
 #if ADAPTIVE
+  if (a.out == 1) return {0, 1, 0};
   const int32_t end = static_cast<int32_t>((static_cast<int64_t>(i + 1) * a.out + a.in - 1) / a.in);
   return {static_cast<int32_t>(static_cast<int64_t>(i) * a.out / a.in), end < a.out ? end : a.out, 0};
 #else
@@ -106,45 +108,67 @@ __device__ __forceinline__ A lowest() {
 }
 extern "C" __global__ void __launch_bounds__(256) max_pool(const T* x, T* y, int64_t* indices, const Windows w) {
   using A = opmath<T>;
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * VECTOR;
   if (i >= w.count) return;
   const Place p = place_of(w, i);
   const T* plane = x + plane_of(w, p);
   const Range r[3] = {window(w.axes[0], p.at[0]), window(w.axes[1], p.at[1]), window(w.axes[2], p.at[2])};
-  A best = lowest<A>();
-  int64_t index = (static_cast<int64_t>(r[0].begin) * w.axes[1].in + r[1].begin) * w.axes[2].in + r[2].begin;
+  A best[VECTOR];
+  Vector<int64_t, VECTOR> index;
+#pragma unroll
+  for (int k = 0; k < VECTOR; ++k) {
+    best[k] = lowest<A>();
+    index[k] = (static_cast<int64_t>(r[0].begin) * w.axes[1].in + r[1].begin) * w.axes[2].in + r[2].begin;
+  }
   for (int32_t a = r[0].begin; a < r[0].end; a += w.axes[0].dilation)
     for (int32_t b = r[1].begin; b < r[1].end; b += w.axes[1].dilation) {
       const T* line = plane + a * w.strides[2] + b * w.strides[3];
       const int64_t first = (static_cast<int64_t>(a) * w.axes[1].in + b) * w.axes[2].in;
       for (int32_t c = r[2].begin; c < r[2].end; c += w.axes[2].dilation) {
-        const A v = convert<A>(line[c * w.strides[4]]);
-        if (v > best || v != v) {
-          best = v;
-          index = first + c;
+        const Vector<T, VECTOR> loaded = load_vector<VECTOR>(line + c * w.strides[4]);
+#pragma unroll
+        for (int k = 0; k < VECTOR; ++k) {
+          const A v = convert<A>(loaded[k]);
+          if (v > best[k] || v != v) {
+            best[k] = v;
+            index[k] = first + c;
+          }
         }
       }
     }
-  y[i] = convert<T>(best);
-  indices[i] = index;
+  Vector<T, VECTOR> out;
+#pragma unroll
+  for (int k = 0; k < VECTOR; ++k) out[k] = convert<T>(best[k]);
+  store_vector(y + i, out);
+  store_vector(indices + i, index);
 }
 #endif
 
 #ifdef FORWARD_MEAN
 extern "C" __global__ void __launch_bounds__(256) mean_pool(const T* x, T* y, const Windows w) {
   using A = opmath<T>;
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * VECTOR;
   if (i >= w.count) return;
   const Place p = place_of(w, i);
   const T* plane = x + plane_of(w, p);
   const Range r[3] = {window(w.axes[0], p.at[0]), window(w.axes[1], p.at[1]), window(w.axes[2], p.at[2])};
-  A sum = A(0);
+  A sum[VECTOR];
+#pragma unroll
+  for (int k = 0; k < VECTOR; ++k) sum[k] = A(0);
   for (int32_t a = r[0].begin; a < r[0].end; ++a)
     for (int32_t b = r[1].begin; b < r[1].end; ++b) {
       const T* line = plane + a * w.strides[2] + b * w.strides[3];
-      for (int32_t c = r[2].begin; c < r[2].end; ++c) sum = sum + convert<A>(line[c * w.strides[4]]);
+      for (int32_t c = r[2].begin; c < r[2].end; ++c) {
+        const Vector<T, VECTOR> loaded = load_vector<VECTOR>(line + c * w.strides[4]);
+#pragma unroll
+        for (int k = 0; k < VECTOR; ++k) sum[k] = sum[k] + convert<A>(loaded[k]);
+      }
     }
-  y[i] = convert<T>(shared_by(sum, divisor(w, r)));
+  Vector<T, VECTOR> out;
+  const int64_t count = divisor(w, r);
+#pragma unroll
+  for (int k = 0; k < VECTOR; ++k) out[k] = convert<T>(shared_by(sum[k], count));
+  store_vector(y + i, out);
 }
 #endif
 
@@ -152,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(256) mean_pool(const T* x, T* y, co
 // Element i of the input's gradient: what the windows that see it bring. For the maximum those whose index is the element's.
 extern "C" __global__ void __launch_bounds__(256) pool_gradient(const T* dy, const int64_t* indices, T* dx, const Windows w) {
   using A = opmath<T>;
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) * VECTOR;
   if (i >= w.count) return;
   const Place p = place_of(w, i);
   const int64_t plane = plane_of(w, p);
@@ -160,19 +184,31 @@ extern "C" __global__ void __launch_bounds__(256) pool_gradient(const T* dy, con
 #ifdef GRADIENT_MAX
   const int64_t own = (static_cast<int64_t>(p.at[0]) * w.axes[1].in + p.at[1]) * w.axes[2].in + p.at[2];
 #endif
-  A sum = A(0);
+  A sum[VECTOR];
+#pragma unroll
+  for (int k = 0; k < VECTOR; ++k) sum[k] = A(0);
   for (int32_t a = r[0].begin; a < r[0].end; ++a)
     for (int32_t b = r[1].begin; b < r[1].end; ++b)
       for (int32_t c = r[2].begin; c < r[2].end; ++c) {
         const int64_t at = plane + a * w.strides[2] + b * w.strides[3] + c * w.strides[4];
 #ifdef GRADIENT_MAX
-        if (indices[at] == own) sum = sum + convert<A>(dy[at]);
+        const Vector<int64_t, VECTOR> chosen = load_vector<VECTOR>(indices + at);
+        const Vector<T, VECTOR> brought = load_vector<VECTOR>(dy + at);
+#pragma unroll
+        for (int k = 0; k < VECTOR; ++k)
+          if (chosen[k] == own) sum[k] = sum[k] + convert<A>(brought[k]);
 #else
         if (!sees(w.axes[0], a, p.at[0]) || !sees(w.axes[1], b, p.at[1]) || !sees(w.axes[2], c, p.at[2])) continue;
         const Range windows[3] = {window(w.axes[0], a), window(w.axes[1], b), window(w.axes[2], c)};
-        sum = sum + shared_by(convert<A>(dy[at]), divisor(w, windows));
+        const int64_t count = divisor(w, windows);
+        const Vector<T, VECTOR> brought = load_vector<VECTOR>(dy + at);
+#pragma unroll
+        for (int k = 0; k < VECTOR; ++k) sum[k] = sum[k] + shared_by(convert<A>(brought[k]), count);
 #endif
       }
-  dx[i] = convert<T>(sum);
+  Vector<T, VECTOR> out;
+#pragma unroll
+  for (int k = 0; k < VECTOR; ++k) out[k] = convert<T>(sum[k]);
+  store_vector(dx + i, out);
 }
 #endif
