@@ -269,7 +269,8 @@ class TestGenerators:
             inside = cresset.rand(3, device=cuda).tolist()
         assert cresset.rand(3, device=cuda).tolist() != inside
 
-    def test_operators_on_the_cpu_draw_from_the_devices_seed(self, cuda_with_host):
+    def test_operators_on_the_cpu_draw_from_the_devices_seed(self, cuda, recwarn):
+        cresset._native.cuda.refuse_host(False)
         drawn = [
             cresset._sample_dirichlet(cresset.ones(3, device="cuda"), generator=seeded()).tolist() for _ in range(2)
         ]
