@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "base/parallel.h"
+#include "base/sample_gradients.h"
 #include "ops/creation.h"
-#include "ops/random_gradients.h"
 #include "ops/random_kernels.h"
 #include "ops/register.h"
 
@@ -393,7 +393,7 @@ void run_standard_gamma_grad(Call& c) {
   const Tensor &out = c.out(), shape = spread(c.tensor(0), out), sample = spread(c.tensor(1), out);
   visit_single_or_double(out.dtype(), "_standard_gamma_grad", [&]<class T>() {
     for (int64_t i = 0; i < out.numel(); ++i)
-      out.data<T>()[i] = static_cast<T>(gamma_sample_gradient(shape.data<T>()[i], sample.data<T>()[i]));
+      out.data<T>()[i] = static_cast<T>(samples::gamma_sample_gradient(shape.data<T>()[i], sample.data<T>()[i]));
   });
 }
 void run_dirichlet_grad(Call& c) {
@@ -402,7 +402,7 @@ void run_dirichlet_grad(Call& c) {
   visit_single_or_double(out.dtype(), "_dirichlet_grad", [&]<class T>() {
     for (int64_t i = 0; i < out.numel(); ++i)
       out.data<T>()[i] =
-          static_cast<T>(dirichlet_sample_gradient(x.data<T>()[i], alpha.data<T>()[i], total.data<T>()[i]));
+          static_cast<T>(samples::dirichlet_sample_gradient(x.data<T>()[i], alpha.data<T>()[i], total.data<T>()[i]));
   });
 }
 
@@ -415,22 +415,22 @@ void run_dirichlet(Call& c) {
   const Tensor& out = c.out();
   const Tensor concentration = contiguous(c.tensor(0));
   const int64_t n = out.numel(), last = out.dim() ? out.size(-1) : 1;
-  std::vector<double> samples(static_cast<size_t>(n));
+  std::vector<double> drawn(static_cast<size_t>(n));
   visit_single_or_double(out.dtype(), "dirichlet", [&]<class T>() {
     const T* shape = concentration.data<T>();
     Twister& g = generator(c, 1);
     {
       std::lock_guard lock(g.mutex());
       for (int64_t i = 0; i < n; ++i)
-        samples[static_cast<size_t>(i)] =
+        drawn[static_cast<size_t>(i)] =
             std::isnan(shape[i]) ? shape[i] : random_detail::gamma(static_cast<double>(shape[i]), g);
     }
     T* to = out.data<T>();
     for (int64_t row = 0; row < n; row += last) {
       double sum = 0;
-      for (int64_t i = row; i < row + last; ++i) sum += samples[static_cast<size_t>(i)];
+      for (int64_t i = row; i < row + last; ++i) sum += drawn[static_cast<size_t>(i)];
       for (int64_t i = row; i < row + last; ++i) {
-        const double share = samples[static_cast<size_t>(i)] / sum;
+        const double share = drawn[static_cast<size_t>(i)] / sum;
         to[i] = std::isnan(share)
                     ? static_cast<T>(share)
                     : std::clamp(static_cast<T>(share), std::numeric_limits<T>::min(), std::nextafter(T(1), T(0)));

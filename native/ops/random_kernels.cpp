@@ -9,6 +9,7 @@
 
 #include "base/instruction_set.h"
 #include "base/parallel.h"
+#include "base/random_samples.h"
 
 namespace cresset::random_detail {
 namespace {
@@ -387,126 +388,35 @@ double normal(double mean, double std, Twister& generator) {
   return std::fma(sample, std, mean);
 }
 
+namespace {
+
+// The numbers that samples are made of.
+struct Source {
+  Twister& generator;
+  double uniform() { return random_detail::uniform(generator); }
+  double normal() { return random_detail::normal(0, 1, generator); }
+};
+
+}  // namespace
+
 double poisson(double rate, Twister& generator) {
   check(rate >= 0, "poisson: invalid Poisson rate, expected rate to be non-negative, got ", rate);
-  if (rate == 0) return 0;
-  if (rate < 10) {
-    // The number of unit exponentials that fit into `rate`, with their product instead of their sum.
-    const double limit = std::exp(-rate);
-    int64_t events = 0;
-    for (double product = uniform(generator); product > limit; product *= uniform(generator)) ++events;
-    return static_cast<double>(events);
-  }
-  // Hörmann's transformed rejection (PTRS, 1993).
-  const double log_rate = std::log(rate);
-  const double b = 0.931 + 2.53 * std::sqrt(rate);
-  const double a = -0.059 + 0.02483 * b;
-  const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
-  const double accepted = 0.9277 - 3.6224 / (b - 2);
-  for (;;) {
-    const double u = uniform(generator) - 0.5;
-    const double v = uniform(generator);
-    const double margin = 0.5 - std::fabs(u);
-    const double k = std::floor((2 * a / margin + b) * u + rate + 0.43);
-    if (margin >= 0.07 && v <= accepted) return k;
-    if (k < 0 || (margin < 0.013 && v > margin)) continue;
-    if (std::log(v) + std::log(inverse_alpha) - std::log(a / (margin * margin) + b) <=
-        -rate + k * log_rate - std::lgamma(k + 1))
-      return k;
-  }
+  Source source{generator};
+  return samples::poisson(rate, source);
 }
 
 template <class T>
 double gamma(T shape, Twister& generator) {
-  if (shape == 0) return 0;
-  double scale = 1;
-  if (shape < 1) {
-    // A sample of shape + 1 times u^(1 / shape) has this shape, and is accepted more often.
-    scale = std::pow(1 - uniform(generator), static_cast<double>(1 / shape));
-    shape += 1;
-  }
-  const double d = shape - 1.0f / 3.0f;
-  const double c = 1 / std::sqrt(9 * d);
-  for (;;) {
-    double x, y;
-    do {
-      x = normal(0, 1, generator);
-      y = 1 + c * x;
-    } while (y <= 0);
-    const double v = y * y * y;
-    const double u = 1 - uniform(generator);
-    const double square = x * x;
-    if (u < 1 - 0.0331f * square * square) return scale * d * v;
-    if (std::log(u) < 0.5 * square + d * (1 - v + std::log(v))) return scale * d * v;
-  }
+  Source source{generator};
+  return samples::gamma(shape, source);
 }
 template double gamma(float, Twister&);
 template double gamma(double, Twister&);
 
-namespace {
-
-// log(k!) minus Stirling's formula for it.
-double stirling_tail(double k) {
-  static constexpr double tails[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
-                                     0.0166446911898211,  0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
-                                     0.00925546218271273, 0.00833056343336287};
-  if (k < std::size(tails)) return tails[static_cast<std::size_t>(k)];
-  const double square = (k + 1) * (k + 1);
-  return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
-}
-
-// Count geometric waiting times until they exceed the number of trials: quick where few successes are expected.
-template <class T>
-T binomial_by_waiting(T trials, T probability, Twister& generator) {
-  const double log_failure = std::log1p(-probability);
-  double waited = 0;
-  for (T successes = 0;; successes += 1) {
-    waited += std::ceil(std::log(uniform(generator)) / log_failure);
-    if (waited > trials) return successes;
-  }
-}
-
-// Hörmann's transformed rejection (BTRS, 1993). Products of the arguments alone are in T's precision, as in PyTorch.
-template <class T>
-T binomial_by_rejection(T trials, T probability, Twister& generator) {
-  const double deviation = std::sqrt(trials * probability * (1 - probability));
-  const double b = 1.15 + 2.53 * deviation;
-  const double a = -0.0873 + 0.0248 * b + 0.01 * probability;
-  const double c = trials * probability + 0.5;
-  const double accepted = 0.92 - 4.2 / b;
-  const double odds = probability / (1 - probability);
-  const double alpha = (2.83 + 5.1 / b) * deviation;
-  const double mode = std::floor((trials + 1) * probability);
-  for (;;) {
-    const double u = uniform(generator) - 0.5;
-    const double v = uniform(generator);
-    const double margin = 0.5 - std::fabs(u);
-    const T k = static_cast<T>(std::floor((2 * a / margin + b) * u + c));
-    if (k < 0 || k > trials) continue;
-    if (margin >= 0.07 && v <= accepted) return k;
-    const double bound = (mode + 0.5) * std::log((mode + 1) / (odds * (trials - mode + 1))) +
-                         (trials + 1) * std::log((trials - mode + 1) / (trials - k + 1)) +
-                         (k + 0.5) * std::log(odds * (trials - k + 1) / (k + 1)) + stirling_tail(mode) +
-                         stirling_tail(trials - mode) - stirling_tail(k) - stirling_tail(trials - k);
-    if (std::log(v * alpha / (a / (margin * margin) + b)) <= bound) return k;
-  }
-}
-
-template <class T>
-T binomial_of_rare(T trials, T probability, Twister& generator) {
-  return trials * probability >= 10 ? binomial_by_rejection(trials, probability, generator)
-                                    : binomial_by_waiting(trials, probability, generator);
-}
-
-}  // namespace
-
 template <class T>
 T binomial(T trials, T probability, Twister& generator) {
-  if (std::isnan(trials) || std::isnan(probability)) return std::numeric_limits<T>::quiet_NaN();
-  if (trials <= 0 || probability <= 0) return 0;
-  if (probability >= 1) return trials;
-  if (probability <= T(0.5)) return binomial_of_rare(trials, probability, generator);
-  return trials - binomial_of_rare(trials, static_cast<T>(1.0 - probability), generator);
+  Source source{generator};
+  return samples::binomial(trials, probability, source);
 }
 template float binomial(float, float, Twister&);
 template double binomial(double, double, Twister&);

@@ -50,6 +50,12 @@ KERNELS = {
         f"{kernel} KEY=dtype_{key} FIRST={first} BY_ROW={by_row}"
         for kernel in ("COUNT", "SUM", "MOVE") for key in ("u32", "u64") for first, by_row in ((1, 0), (0, 0), (0, 1))
     ],
+    "random.cuh": [
+        *(f"ELEMENT=dtype_{t} KIND={kind}" for kind in range(6) for t in ("f32", "f64", "bf16")),
+        *(f"ELEMENT=dtype_{t} KIND={kind}" for kind in (6, 7, 8) for t in ("i64", "b8", "f16")),
+        "ELEMENT=dtype_f32 PROBABILITY=dtype_f64", "ELEMENT=dtype_bf16 DROPOUT", "ELEMENT=dtype_f64 DROPOUT",
+        "ELEMENT=dtype_f16 DROPOUT_BACKWARD", "ELEMENT=dtype_i64 PERMUTATION", "ELEMENT=dtype_f32 PERMUTATION_OF_FEW",
+    ],
     "rearranging.cuh": ["WORD=4 VECTOR=4 UPPER=0 BIG=0", "WORD=16 VECTOR=1 UPPER=1 BIG=1"],
     "reduction.cuh": [
         *(f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_f32 COMPUTED=dtype_{'b8' if 4 <= operation <= 6 else 'f32'} RESULT=dtype_f32 VECTOR=4 CONTIGUOUS=0 BIG=0"
@@ -66,6 +72,13 @@ KERNELS = {
         for kernel in range(6)
         for t, r, log, threads, vector, per in (("bf16", "bf16", 0, 128, 8, 4), ("f16", "f32", 1, 8, 4, 1), ("f64", "f64", 0, 1024, 2, 4))
     ],
+    "sampling.cuh": [
+        f"ELEMENT=dtype_{t} RESULT=dtype_f64 {kernel}"
+        for t in ("f32", "f64")
+        for kernel in ("CHOOSE", "KEYS", "CUMULATE", "PICK", "POISSON", "GAMMA", "BINOMIAL", "SHARES", "GAMMA_GRADIENT",
+                       "DIRICHLET_GRADIENT")
+    ],
+    "scaling.cuh": [""],
     "sorting.cuh": [
         *(f"ROWS T=dtype_{t} ITEMS={items} CHOSEN={chosen}" for t, items, chosen in (("f32", 1, 0), ("f64", 8, 0), ("bf16", 4, 1))),
         "KEYS T=dtype_f16", "KEYS T=dtype_u64", "TAKE T=dtype_b8", "SELECT T=dtype_f32", "SELECT T=dtype_i64", "MIDDLE T=dtype_bf16",
@@ -73,6 +86,32 @@ KERNELS = {
     ],
     "transpose.cuh": ["WORD=4 RANK=1", "WORD=16 RANK=8"],
 }  # fmt: skip
+
+
+TABLE = "LISTS={} NUMBERS=3 SINGLES={} CAPACITY={} BLOCK=256 VECTOR=4 UNROLL=2 COMPUTE=float SINGLE=dtype_f32"
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("extra", ["", "SKIPS UNSCALES"])
+def test_kernels_for_many_tensors_compile(extra, architecture):
+    if nvrtc.library() is None:
+        pytest.skip("needs nvidia-cuda-nvrtc")
+    table = '#include "many_table.cuh"\n'
+    update = """
+        struct Constants { float rate; };
+        __device__ void prepare(Constants& constants, const double* numbers) { constants.rate = numbers[0]; }
+        __device__ void update(const Constants& constants, float& x, const float& grad) { x -= constants.rate * grad; }
+        __device__ void advance(const double* numbers, double* singles) { singles[0] = numbers[2] + 1; }
+        #define EACH_TENSOR(X) X(0, dtype_bf16, true, true) X(1, dtype_f32, true, true)
+        #define UPDATE update(constants, x0, x1)
+        #include "many.cuh"
+    """
+    for singles, capacity in ((0, 60), (1, 60), (1, 800)):
+        options = [f"-D{word}" for word in f"{TABLE.format(2, singles, capacity)} {extra}".split()]
+        nvrtc.compile(table + update, architecture, options)
+    for order in (0, 1, 2):
+        options = [f"-D{word}" for word in f"{TABLE.format(1, 0, 60)} ORDER={order} ELEMENT=dtype_f16".split()]
+        nvrtc.compile(table + '#include "many_norm.cuh"\n', architecture, options)
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
