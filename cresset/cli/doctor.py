@@ -145,39 +145,70 @@ def packages():
         yield finding(distribution, GOOD, version)
 
 
-def opens(*names):
-    """The first of these libraries that the system can open."""
-    for name in names:
-        try:
-            ctypes.CDLL(name)
-        except OSError:
-            continue
-        return name
-    return None
+# The CUDA libraries: title, file names, the function that tells the version, what it is for.
+CUDA_LIBRARIES = [
+    ("NVRTC", ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"), "nvrtcVersion", "compiles the kernels for the GPU at hand; nothing runs there without it"),
+    ("cuBLASLt", ("libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"), "cublasLtGetVersion", "matrix products"),
+    ("cuDNN", ("libcudnn.so.9", "libcudnn.so"), "cudnnGetVersion", "convolutions"),
+    ("NVTX", ("libnvtx3interop.so.1", "libnvToolsExt.so.1"), None, "names of ranges in NVIDIA's profilers"),
+]
 
 
-def installed_library(*packages):
-    """Whether one of NVIDIA's Python packages with this library is installed."""
-    for name in packages:
-        try:
-            return f"{name} {importlib.metadata.version(name)}"
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return None
+def library_version(library, function):
+    """What a library says its version is, as text; empty where it does not say."""
+    ask = getattr(library, function or "", None)
+    if ask is None:
+        return ""
+    if function == "nvrtcVersion":
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        ask(ctypes.byref(major), ctypes.byref(minor))
+        return f"{major.value}.{minor.value}"
+    ask.restype = ctypes.c_size_t
+    number = ask()
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
 def graphics():
-    """The GPU, its driver, and the compiler for its kernels."""
-    driver = collect_env.cuda()
-    present = os.path.exists("/proc/driver/nvidia/version")
-    yield finding("GPU driver", GOOD if present else ABSENT, driver, "" if present else "only for NVIDIA GPUs: install NVIDIA's driver")
-    compiler = opens("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so") or installed_library("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13", "nvidia-cuda-nvrtc-cu12")
-    yield finding("NVRTC", GOOD if compiler else ABSENT, compiler or "not found", "" if compiler else "only for NVIDIA GPUs: pip install nvidia-cuda-nvrtc-cu12")
-    if cresset.cuda.is_available():
-        names = [cresset.cuda.get_device_name(i) for i in range(cresset.cuda.device_count())]
-        yield finding("CUDA", GOOD, ", ".join(names))
+    """The GPU, its driver, the libraries for it, and whether a small computation there comes out right."""
+    from cresset.cuda.libraries import open_library
+
+    present, problem = cresset.cuda.is_available(), cresset._native.cuda.problem()
+    if present:
+        version = cresset._native.cuda.driver_version()
+        yield finding("GPU driver", GOOD, f"for CUDA {version // 1000}.{version // 10 % 100}")
     else:
+        yield finding("GPU driver", ABSENT, problem or "it has no device", "only for NVIDIA GPUs: install NVIDIA's driver, or see CUDA_VISIBLE_DEVICES")
+    for title, names, function, purpose in CUDA_LIBRARIES:
+        library, path = open_library(*names)
+        if library is not None:
+            yield finding(title, GOOD, " ".join(filter(None, [library_version(library, function), path])))
+        else:
+            advice = "pip install nvidia-nvtx" if title == "NVTX" else "pip install cresset[cuda], or [cuda12] for drivers before 580"
+            yield finding(title, ABSENT, f"not found ({purpose})", advice if present else f"only for NVIDIA GPUs: {advice}")
+    if not present:
         yield finding("CUDA", ABSENT, "cresset computes on the CPU here", "")
+        return
+    for number in range(cresset.cuda.device_count()):
+        facts = cresset.cuda.get_device_properties(number)
+        free, total = cresset.cuda.mem_get_info(number)
+        text = f"{facts.name}, sm_{facts.major}{facts.minor}, {facts.multi_processor_count} processors, {size_text(free)} free of {size_text(total)}"
+        yield finding(f"cuda:{number}", GOOD, text)
+    yield device_works()
+
+
+def device_works():
+    """The small gradient of `works`, on the device: the driver, the compiler and the kernels do their work together."""
+    start = time.perf_counter()
+    try:
+        x = cresset.tensor([3.0, 4.0], device="cuda", requires_grad=True)
+        (x * x).sum().backward()
+        found = x.grad.tolist()
+    except Exception as error:
+        return finding("CUDA", BAD, f"a small gradient on the GPU failed: {str(error).splitlines()[0]}", "pip install cresset[cuda], or [cuda12] for drivers before 580")
+    if found != [6.0, 8.0]:
+        return finding("CUDA", BAD, f"a small gradient on the GPU came out as {found}, expected [6.0, 8.0]", "install NVIDIA's driver and cresset again")
+    compiled, from_disk, *_ = cresset._native.cuda.compile_statistics()
+    return finding("CUDA", GOOD, f"a small gradient took {time.perf_counter() - start:.2f} s ({compiled} kernels compiled, {from_disk} from the cache)")
 
 
 def speed():

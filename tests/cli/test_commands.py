@@ -131,6 +131,12 @@ def test_doctor_says_how_to_get_what_is_missing(monkeypatch, capsys):
     assert "not installed; to try this" in (shown := capsys.readouterr().out) and "-> pip install no-such-package" in shown
 
 
+def test_doctor_says_how_to_get_a_library_of_cuda(monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "CUDA_LIBRARIES", [("NVRTC", ("libnosuchlibrary.so.1",), "nvrtcVersion", "compiles kernels")])
+    cli.main(["doctor"])
+    assert "NVRTC            not found (compiles kernels)" in (shown := capsys.readouterr().out) and "pip install cresset[cuda]" in shown
+
+
 def test_doctor_fails_when_gradients_are_wrong(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "works", lambda: doctor.finding("cresset", doctor.BAD, "broken", "install it again"))
     assert cli.main(["doctor"]) == 1

@@ -1,6 +1,7 @@
 """What surrounds the kernels on a CUDA device: pinned memory, waits that are watched, marks for profilers, copies between devices, old names."""
 
 import ctypes
+import json
 import warnings
 
 import pytest
@@ -298,3 +299,12 @@ def test_answers_of_the_backends():
     assert torch.backends.cuda.can_use_flash_attention(params) and torch.backends.cuda.can_use_efficient_attention(params)
     wide = torch.backends.cuda.SDPAParams(q.float(), q.float(), q.float(), None, 0.5, True)
     assert not torch.backends.cuda.can_use_flash_attention(wide) and not torch.backends.cuda.can_use_efficient_attention(wide)
+
+
+def test_doctor_computes_on_the_device(capsys):
+    from cresset import cli
+
+    assert cli.main(["doctor", "--json"]) == 0
+    found = {item["topic"]: item for item in json.loads(capsys.readouterr().out)}
+    assert found["CUDA"]["state"] == found["NVRTC"]["state"] == found["cuda:0"]["state"] == "good" and "a small gradient took" in found["CUDA"]["text"]
+    assert torch.cuda.get_device_name(0) in found["cuda:0"]["text"] and found["GPU driver"]["text"].startswith("for CUDA ")
