@@ -7,10 +7,10 @@
 namespace cresset::cuda {
 namespace {
 
-constexpr int64_t kBlock = 256, kTile = kBlock * 4;  // as in scan.cuh
+constexpr int64_t kBlock = 256, kItems = 8, kTile = kBlock * kItems;  // as in scan.cuh
 enum Scan : int { kSum, kProduct, kLogSumExp, kLargest, kSmallest };
 
-const std::initializer_list<const char*> kMacros = {"OPERATION", "ELEMENT", "COMPUTED", "RESULT", "KERNEL"};
+const std::initializer_list<const char*> kMacros = {"OPERATION", "ELEMENT", "COMPUTED", "RESULT", "KERNEL", "ALIGNED"};
 const KernelFamily kRows("scan.cuh", "scan_rows", kMacros, {"--fmad=true"});
 const KernelFamily kColumns("scan.cuh", "scan_columns", kMacros, {"--fmad=true"});
 
@@ -25,6 +25,8 @@ void scan_rows(Scan scan, Dtype computed, const Tensor& x, const Tensor& y, cons
     chunks = divide_up(n, chunk);
   }
   void* const places = indices.defined() ? indices.bytes() : nullptr;
+  bool aligned = n % kItems == 0;
+  for (const void* p : {static_cast<void*>(x.bytes()), static_cast<void*>(y.bytes()), places}) aligned = aligned && reinterpret_cast<uintptr_t>(p) % 16 == 0;
   void* totals = nullptr;
   Tensor scratch;
   if (chunks > 1) {
@@ -34,7 +36,7 @@ void scan_rows(Scan scan, Dtype computed, const Tensor& x, const Tensor& y, cons
   }
   for (const int only_totals : {1, 0}) {
     if (only_totals && chunks == 1) continue;
-    kRows.launch(place, {static_cast<int>(scan), x.dtype(), computed, y.dtype(), 0}, rows * chunks, kBlock, 0, x.bytes(), y.bytes(), places, totals, rows, n, chunk, static_cast<int32_t>(chunks), static_cast<int32_t>(only_totals));
+    kRows.launch(place, {static_cast<int>(scan), x.dtype(), computed, y.dtype(), 0, aligned}, rows * chunks, kBlock, 0, x.bytes(), y.bytes(), places, totals, rows, n, chunk, static_cast<int32_t>(chunks), static_cast<int32_t>(only_totals));
   }
 }
 
@@ -56,7 +58,7 @@ void scan_along(Scan scan, Dtype computed, const Tensor& input, int64_t dim, con
   const Tensor x = contiguous(input);
   const Place place(x.device());
   void* const places = indices.defined() ? indices.bytes() : nullptr;
-  kColumns.launch(place, {static_cast<int>(scan), x.dtype(), computed, out.dtype(), 1}, divide_up(columns, kBlock), kBlock, 0, x.bytes(), out.bytes(), places, columns, l.n, l.inner);
+  kColumns.launch(place, {static_cast<int>(scan), x.dtype(), computed, out.dtype(), 1, false}, divide_up(columns, kBlock), kBlock, 0, x.bytes(), out.bytes(), places, columns, l.n, l.inner);
 }
 
 template <Scan kScan>

@@ -29,16 +29,15 @@ KERNELS = {
     "masks.cuh": ["MEAN T=dtype_f32", "MEAN T=dtype_i32", "MEAN T=dtype_c64", "SCATTER T=dtype_f16"],
     "channels.cuh": [
         f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_{p} STATISTIC=dtype_{p} RUNNING=dtype_f32 VECTOR={vector} INSIDE={inside}"
-        for kernel in range(5) for t, p, vector, inside in (("bf16", "f32", 8, 1), ("f32", "f32", 1, 0), ("f64", "f64", 2, 0))
+        for kernel in range(5) for t, p, vector, inside in (("bf16", "f32", 8, kernel % 2),)
     ],
     "class_losses.cuh": [
         f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_f32 THREADS={threads} VECTOR={vector} PER=1"
-        for kernel in range(8) for t, threads, vector in (("bf16", 512, 8), ("f64", 32, 2))
+        for kernel in range(8) for t, threads, vector in (("bf16", 512, 8),)
     ],
     "normalization.cuh": [
         f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_{p} STATISTIC=dtype_{p} CENTRED={centred} THREADS={threads} VECTOR={vector} PER={per}"
-        for kernel in range(6)
-        for t, p, centred, threads, vector, per in (("bf16", "bf16", 1, 128, 8, 4), ("f16", "f32", 0, 8, 1, 1), ("f64", "f64", 1, 1024, 2, 4))
+        for kernel in range(6) for t, p, centred, threads, vector, per in (("bf16", "f32", kernel % 2, 128 >> kernel, 8, 4),)
     ],
     "pooling.cuh": [
         f"{kernel} T=dtype_{t} ADAPTIVE={adaptive} LAST={last} BIG=0 VECTOR={(16 // {'i64': 8, 'f32': 4, 'c64': 8}.get(t, 2)) if last else 1}"
@@ -59,18 +58,17 @@ KERNELS = {
     "rearranging.cuh": ["WORD=4 VECTOR=4 UPPER=0 BIG=0", "WORD=16 VECTOR=1 UPPER=1 BIG=1"],
     "reduction.cuh": [
         *(f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_f32 COMPUTED=dtype_{'b8' if 4 <= operation <= 6 else 'f32'} RESULT=dtype_f32 VECTOR=4 CONTIGUOUS=0 BIG=0"
-          for kernel in range(3) for operation in range(23)),
+          for operation in range(23) for kernel in (operation % 3,)),
         *(f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_{t} COMPUTED=dtype_{c} RESULT=dtype_{t} VECTOR={vector} CONTIGUOUS=1 BIG=1"
-          for kernel in (0, 1) for operation, t, c, vector in ((0, "bf16", "f32", 8), (2, "c64", "c64", 2), (3, "c128", "c128", 1), (11, "u8", "i64", 4))),
+          for kernel, operation, t, c, vector in ((0, 0, "bf16", "f32", 8), (1, 2, "c64", "c64", 2), (0, 3, "c128", "c128", 1), (1, 11, "u8", "i64", 4))),
     ],
     "scan.cuh": [
-        f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_{t} COMPUTED=dtype_{c} RESULT=dtype_{t}"
-        for kernel in range(2) for operation, t, c in ((0, "bf16", "f32"), (1, "i32", "i64"), (1, "c64", "c64"), (2, "f64", "f64"), (3, "f16", "f32"), (4, "i64", "i64"))
+        f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_{t} COMPUTED=dtype_{c} RESULT=dtype_{t} ALIGNED=1"
+        for kernel, operation, t, c in ((0, 0, "bf16", "f32"), (1, 1, "i32", "i64"), (0, 1, "c64", "c64"), (1, 2, "f64", "f64"), (0, 3, "f16", "f32"), (1, 4, "i64", "i64"))
     ],
     "softmax.cuh": [
         f"KERNEL={kernel} ELEMENT=dtype_{t} RESULT=dtype_{r} LOG={log} THREADS={threads} VECTOR={vector} PER={per}"
-        for kernel in range(6)
-        for t, r, log, threads, vector, per in (("bf16", "bf16", 0, 128, 8, 4), ("f16", "f32", 1, 8, 4, 1), ("f64", "f64", 0, 1024, 2, 4))
+        for kernel in range(6) for t, r, log, threads, vector, per in (("bf16", "f32", kernel % 2, 128 >> kernel, 4, 4),)
     ],
     "sampling.cuh": [
         f"ELEMENT=dtype_{t} RESULT=dtype_f64 {kernel}"

@@ -2,14 +2,14 @@
 // split into chunks, whose totals are made first. Along another dimension than the last, a thread has a column.
 //
 // -D options: OPERATION (0 sum, 1 product, 2 log-sum-exp, 3 largest, 4 smallest), ELEMENT, COMPUTED, RESULT, KERNEL (0 rows, 1
-// columns).
+// columns), ALIGNED (the elements that a thread has of a row can be loaded and stored in vectors).
 #pragma once
 #include "block.cuh"
 
 using T = ELEMENT;
 using C = COMPUTED;
 using R = RESULT;
-constexpr int kBlock = 256, kWarps = kBlock / 32, kItems = 4;
+constexpr int kBlock = 256, kWarps = kBlock / 32, kItems = 8;
 
 // ---------------------------------------------------------------- values
 // `joined` takes a run of elements and the run behind it.
@@ -34,7 +34,7 @@ struct Value {
 };
 CRESSET_INLINE Value neutral() { return {-INFINITY, 0}; }
 CRESSET_INLINE Value value_of(C x, int64_t) { return {static_cast<double>(x), 1}; }
-CRESSET_INLINE Value joined(const Value& a, const Value& b) {
+__device__ __noinline__ Value joined(Value a, Value b) {  // long, and called often
   if (a.largest != a.largest || b.largest != b.largest) return {NAN, 1};
   const double e = a.largest == b.largest ? 1 : math::exp(-math::abs(a.largest - b.largest));
   return a.largest >= b.largest ? Value{a.largest, a.sum + b.sum * e} : Value{b.largest, a.sum * e + b.sum};
@@ -103,18 +103,36 @@ extern "C" __global__ void __launch_bounds__(kBlock) scan_rows(const T* x, R* y,
     }
   for (int64_t tile = begin; tile < end; tile += kBlock * kItems) {
     const int64_t at = tile + threadIdx.x * kItems;
+    const bool whole = ALIGNED && at + kItems <= end;
+    Vector<T, kItems> loaded;
+    if (whole) {
+      loaded = load_vector<kItems>(x + row * n + at);
+    } else {
+#pragma unroll
+      for (int k = 0; k < kItems; ++k)
+        if (at + k < end) loaded[k] = x[row * n + at + k];
+    }
     Value values[kItems];
 #pragma unroll
     for (int k = 0; k < kItems; ++k) {
-      values[k] = at + k < end ? value_of(convert<C>(x[row * n + at + k]), at + k) : neutral();
+      values[k] = at + k < end ? value_of(convert<C>(loaded[k]), at + k) : neutral();
       if (k > 0) values[k] = joined(values[k - 1], values[k]);
     }
     const Around a = around(values[kItems - 1], parts);
     if (!only_totals) {
       const Value before = joined(carry, a.before);
+      if (whole) {
+        Vector<R, kItems> out;
+        Vector<int64_t, kItems> places;
 #pragma unroll
-      for (int k = 0; k < kItems; ++k)
-        if (at + k < end) store(joined(before, values[k]), y, indices, row * n + at + k);
+        for (int k = 0; k < kItems; ++k) store(joined(before, values[k]), out.values, places.values, k);
+        store_vector(y + row * n + at, out);
+        if (indices) store_vector(indices + row * n + at, places);
+      } else {
+#pragma unroll
+        for (int k = 0; k < kItems; ++k)
+          if (at + k < end) store(joined(before, values[k]), y, indices, row * n + at + k);
+      }
     }
     carry = joined(carry, a.all);
   }

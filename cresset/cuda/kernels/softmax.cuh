@@ -11,7 +11,9 @@ using C = decltype(opmath<T>() + opmath<R>());
 constexpr bool kHalf = is_half<R>;
 
 CRESSET_INLINE C power(C x) { return exp_for<kHalf>(x); }
-CRESSET_INLINE C max_of(C a, C b) { return b > a ? b : a; }  // a nan comes out by the sum
+// A nan is passed over here, and comes out by the sum.
+CRESSET_INLINE float max_of(float a, float b) { return ::fmaxf(a, b); }
+CRESSET_INLINE double max_of(double a, double b) { return ::fmax(a, b); }
 // What is subtracted before exp: a row, or part of one, may have nothing but -infinity.
 CRESSET_INLINE C reference_of(C largest) { return largest == C(-INFINITY) ? C(0) : largest; }
 
