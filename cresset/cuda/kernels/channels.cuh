@@ -117,6 +117,18 @@ struct RowOfElement {
 };
 constexpr int kUnroll = 4;
 
+// The coefficients of a vector's elements. Channels that are neighbours are loaded as such: one by one, the threads of a warp would read far apart.
+CRESSET_INLINE Vector<C, VECTOR> coefficients(const C* from, const RowOfElement& rows) {
+#if INSIDE
+  return load_vector<VECTOR>(from + rows.row);
+#else
+  Vector<C, VECTOR> all;
+#pragma unroll
+  for (int k = 0; k < VECTOR; ++k) all[k] = from[rows.of(k)];
+  return all;
+#endif
+}
+
 #if KERNEL == 3
 extern "C" __global__ void __launch_bounds__(kBlock) channel_scale(const T* x, T* y, const C* scale, const C* shift, int64_t count, int64_t space, int64_t period) {
   const int64_t first = (static_cast<int64_t>(blockIdx.x) * kBlock * kUnroll + threadIdx.x) * VECTOR;
@@ -133,9 +145,10 @@ extern "C" __global__ void __launch_bounds__(kBlock) channel_scale(const T* x, T
       for (int k = 0; at + k < count; ++k) y[at + k] = convert<T>(convert<C>(x[at + k]) * scale[rows.of(k)] + shift[rows.of(k)]);
       return;
     }
+    const Vector<C, VECTOR> factors = coefficients(scale, rows), shifts = coefficients(shift, rows);
     Vector<T, VECTOR> out;
 #pragma unroll
-    for (int k = 0; k < VECTOR; ++k) out[k] = convert<T>(convert<C>(loaded[u][k]) * scale[rows.of(k)] + shift[rows.of(k)]);
+    for (int k = 0; k < VECTOR; ++k) out[k] = convert<T>(convert<C>(loaded[u][k]) * factors[k] + shifts[k]);
     store_vector(y + at, out);
   }
 }
@@ -152,19 +165,20 @@ extern "C" __global__ void __launch_bounds__(kBlock)
       grads[u] = load_vector<VECTOR>(g + first + u * kBlock * VECTOR);
       values[u] = load_vector<VECTOR>(x + first + u * kBlock * VECTOR);
     }
-  const auto made = [&](T grad, T value, int64_t row) { return convert<T>(a[row] * convert<C>(grad) - b[row] * convert<C>(value) - d[row]); };
+  const auto made = [](T grad, T value, C a, C b, C d) { return convert<T>(a * convert<C>(grad) - b * convert<C>(value) - d); };
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
     const int64_t at = first + u * kBlock * VECTOR;
     if (at >= count) return;
     const RowOfElement rows(at, space, period);
     if (at + VECTOR > count) {
-      for (int k = 0; at + k < count; ++k) dx[at + k] = made(g[at + k], x[at + k], rows.of(k));
+      for (int k = 0; at + k < count; ++k) dx[at + k] = made(g[at + k], x[at + k], a[rows.of(k)], b[rows.of(k)], d[rows.of(k)]);
       return;
     }
+    const Vector<C, VECTOR> as = coefficients(a, rows), bs = coefficients(b, rows), ds = coefficients(d, rows);
     Vector<T, VECTOR> out;
 #pragma unroll
-    for (int k = 0; k < VECTOR; ++k) out[k] = made(grads[u][k], values[u][k], rows.of(k));
+    for (int k = 0; k < VECTOR; ++k) out[k] = made(grads[u][k], values[u][k], as[k], bs[k], ds[k]);
     store_vector(dx + at, out);
   }
 }
