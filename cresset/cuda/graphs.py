@@ -1,5 +1,6 @@
 """CUDA graphs: recorded work that is sent to the device at once."""
 
+import collections
 import gc
 
 from .. import _native
@@ -12,6 +13,7 @@ __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturi
 
 _native_cuda = _native.cuda
 _MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
+_users = collections.Counter()  # (device, pool): how many graphs have memory there
 
 
 def graph_pool_handle():
@@ -38,7 +40,7 @@ class CUDAGraph:
     def __new__(cls, keep_graph=False):
         require_for("CUDAGraph")
         self = super().__new__(cls)
-        self._graph = self._ready = self._pool = self._own_pool = 0
+        self._graph = self._ready = self._pool = 0
         self._index, self._stream, self._keep = None, None, keep_graph
         self._random, self._random_words = 0, 0  # where a replay finds its start in the random numbers, and how many it uses
         return self
@@ -53,10 +55,8 @@ class CUDAGraph:
         stream = _native_cuda.current_stream(self._index)
         if stream == 0:
             raise RuntimeError("CUDA graphs must be captured on a non-default stream: use `with torch.cuda.graph(g):` or `with torch.cuda.stream(s):`")
-        if pool is None:
-            self._pool = self._own_pool = _native_cuda.new_pool()
-        else:
-            self._pool = pool[1]
+        self._pool = _native_cuda.new_pool() if pool is None else pool[1]
+        _users[self._index, self._pool] += 1
         self._stream = stream
         self._random = _native_cuda.allocate(self._index, 16, stream)
         _native_cuda.begin_random_capture(self._index, self._random)
@@ -83,11 +83,13 @@ class CUDAGraph:
 
     def reset(self):
         """Forget the recorded work and its memory."""
-        if self._index is not None and (self._ready or self._graph):
-            _native_cuda.graph_destroy(self._index, self._graph, self._ready, self._own_pool)
+        if self._pool:
+            key = self._index, self._pool
+            _users[key] -= 1
+            _native_cuda.graph_destroy(self._index, self._graph, self._ready, 0 if _users[key] else self._pool)
         if self._random:
             _native_cuda.free(self._index, self._random)
-        self._graph = self._ready = self._own_pool = self._random = 0
+        self._graph = self._ready = self._pool = self._random = 0
 
     def raw_cuda_graph(self):
         """The driver's handle of what was recorded, as a number."""

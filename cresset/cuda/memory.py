@@ -261,7 +261,7 @@ class MemPool:
         return segments(self.id, include_traces)
 
     def __del__(self):
-        if hasattr(self, "_number"):
+        if hasattr(self, "_number") and _native_cuda is not None:  # not while Python ends
             _native_cuda.release_pool(self.device, self._number)
 
 

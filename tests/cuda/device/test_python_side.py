@@ -308,3 +308,27 @@ def test_doctor_computes_on_the_device(capsys):
     found = {item["topic"]: item for item in json.loads(capsys.readouterr().out)}
     assert found["CUDA"]["state"] == found["NVRTC"]["state"] == found["cuda:0"]["state"] == "good" and "a small gradient took" in found["CUDA"]["text"]
     assert torch.cuda.get_device_name(0) in found["cuda:0"]["text"] and found["GPU driver"]["text"].startswith("for CUDA ")
+
+
+def test_graphs_that_share_a_pool_give_it_back_together():
+    pool, x = torch.cuda.graph_pool_handle(), torch.ones(4, device="cuda")
+    first, second = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+    for recorded in (first, second):
+        x.mul(2)
+        with torch.cuda.graph(recorded, pool=pool):
+            y = x.mul(2)
+
+    def segments():
+        torch.cuda.empty_cache()
+        return torch.cuda.memory_snapshot(pool)
+
+    assert first.pool() == second.pool() == pool and y.shape == (4,) and first.raw_cuda_graph_exec()
+    del y
+    first.reset()
+    assert segments()
+    second.reset()
+    assert not segments()
+
+
+def test_the_version_is_the_driver_s():
+    assert torch.version.cuda == "{}.{}".format(*divmod(torch._native.cuda.driver_version() // 10, 100))
