@@ -1,12 +1,10 @@
 """GradScaler: multiply the loss so that small gradients survive float16, divide them again before the step, and skip steps that overflowed."""
 
 import enum
-import math
 import warnings
 from collections import defaultdict
 
 import cresset
-from cresset import _native
 
 __all__ = ["GradScaler", "OptState"]
 
@@ -23,12 +21,9 @@ def _fresh_state():
     return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
-def _unscale(grads, inverse, found):
-    """Multiply gradients of one dtype and CUDA device in one launch; `found` becomes 1 if one is not finite. The host does not wait."""
-    if _native.unscale(grads, inverse, found) is NotImplemented:
-        for grad in grads:
-            found.copy_(cresset.maximum(found, (~grad.isfinite().all()).float()))
-            grad.mul_(inverse)
+def _any(found):
+    """Whether one of these numbers is not zero, as a number on their device."""
+    return found[0] if len(found) == 1 else cresset.stack(found).amax()
 
 
 class GradScaler:
@@ -109,28 +104,20 @@ class GradScaler:
 
     def _unscale_grads_(self, optimizer, inverse, allow_fp16=False):
         """Multiply the gradients by `inverse` in place. By device: 1 if one of them is not finite, else 0."""
-        finite, at_once = {}, {}
+        by_device, found = {}, {}
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                grad = parameter.grad
+                if grad is None:
+                    continue
+                if not allow_fp16 and grad.dtype == cresset.float16:
+                    raise ValueError("Attempting to unscale FP16 gradients.")
+                by_device.setdefault(grad.device, []).append(grad._values() if grad.layout != cresset.strided else grad)
         with cresset.no_grad():
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    grad = parameter.grad
-                    if grad is None:
-                        continue
-                    if not allow_fp16 and grad.dtype == cresset.float16:
-                        raise ValueError("Attempting to unscale FP16 gradients.")
-                    values = grad._values() if grad.layout != cresset.strided else grad
-                    if values.is_cuda:
-                        at_once.setdefault((values.device, values.dtype), []).append(values)
-                        continue
-                    values.mul_(inverse.to(grad.device))
-                    good = values.isfinite().all()
-                    finite[grad.device] = good & finite[grad.device] if grad.device in finite else good
-            found = {device: (~good).float() for device, good in finite.items()}
-            for (device, _), values in at_once.items():
-                if device not in found:
-                    found[device] = cresset.zeros((), dtype=cresset.float32, device=device)
-                _unscale(values, inverse.to(device), found[device])
-            return found
+            for device, grads in by_device.items():
+                found[device] = cresset.zeros((), dtype=cresset.float32, device=device)
+                cresset._amp_foreach_non_finite_check_and_unscale_(grads, found[device], inverse.to(device))
+        return found
 
     def unscale_(self, optimizer):
         """Divide the gradients of an optimizer by the scale now, for clipping; otherwise `step` does it."""
@@ -180,7 +167,7 @@ class GradScaler:
         unscaled = state["stage"] is OptState.UNSCALED
         found = [value.to(self._scale.device, non_blocking=True) for value in state["found_inf_per_device"].values()]
         optimizer.grad_scale = None if unscaled else self._scale
-        optimizer.found_inf = found[0] if len(found) == 1 else cresset.stack(found).amax()
+        optimizer.found_inf = _any(found)
         try:
             result = optimizer.step(*args, **kwargs)
         finally:
@@ -206,26 +193,11 @@ class GradScaler:
             found = [f for state in self._per_optimizer_states.values() for f in state["found_inf_per_device"].values()]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            self._find_scale(found)
-        self._per_optimizer_states = defaultdict(_fresh_state)
-
-    def _find_scale(self, found):
-        if self._scale.is_cuda:
-            there = [f.to(self._scale.device, non_blocking=True) for f in found]
-            together = there[0] if len(there) == 1 else cresset.stack(there).amax()
-            _native.update_scale(
+            together = _any([f.to(self._scale.device, non_blocking=True) for f in found])
+            cresset._amp_update_scale_(
                 self._scale, self._growth_tracker, together, self._growth_factor, self._backoff_factor, self._growth_interval
             )
-        elif any(f.item() for f in found):
-            self._scale.mul_(self._backoff_factor)
-            self._growth_tracker.zero_()
-        elif self._growth_tracker.item() + 1 == self._growth_interval:
-            grown = (self._scale * self._growth_factor).item()
-            if math.isfinite(grown):
-                self._scale.fill_(grown)
-            self._growth_tracker.zero_()
-        else:
-            self._growth_tracker.add_(1)
+        self._per_optimizer_states = defaultdict(_fresh_state)
 
     # ---- settings and state
 

@@ -9,7 +9,7 @@ from . import autocast, registry
 TOPICS = (
     "formulas", "viewing", "conversion", "arithmetic_forms", "creation", "random", "reducing", "scanning", "normalizing", "class_losses", "indexing", "scattering", "sorting", "products", "attention", "recurrence", "convolving", "pooling",
     "rearranging", "joining", "diagonals", "copies", "contractions", "statistics", "differences", "histograms", "distances", "comparing", "ordering", "windows",
-    "spectrograms", "matrices", "foreach", "sparse_products", "layouts", "segments", "checking", "bits", "older_forms",
+    "spectrograms", "matrices", "foreach", "scaling", "sparse_products", "layouts", "segments", "checking", "bits", "older_forms",
     "quantizing",
 )  # fmt: skip
 

@@ -74,9 +74,18 @@ void launch_family(const Family& family, const Tensor& scale, const Tensor& foun
   launch_many(program, Place(kin.device), family.targets, "many", program.singles ? "advance_singles" : nullptr);
 }
 
+// A graph would take the step with the same count at every replay.
+void check_not_capturing(const char* who, Device device) {
+  const Place place(device);
+  int capturing = 0;
+  CRESSET_DRIVER(cuStreamIsCapturing(place.stream, &capturing));
+  check(!capturing, who, ": Attempting CUDA graph capture of step() for an instance of ", who, " but param_groups' capturable is False; make it with capturable=True");
+}
+
 void run_updates(const char* who, std::vector<UpdateGroup>& groups, const Tensor& scale, const Tensor& found) {
   std::vector<Family> families;
   std::vector<std::array<double, kMostRowNumbers>> rows;
+  bool looked = false;
   size_t count = 0;
   for (const UpdateGroup& g : groups) count += g.targets.size();
   rows.reserve(count);
@@ -84,6 +93,10 @@ void run_updates(const char* who, std::vector<UpdateGroup>& groups, const Tensor
     const UpdateVariant& v = *g.variant;
     for (UpdateTarget& t : g.targets) {
       check(!found.defined() || t.singles_on_device || v.single_count == 0, who, ": a step that may be skipped on the device needs its step count there too; use fused=True from the start");
+      if (!t.singles_on_device && v.single_count && !looked) {
+        looked = true;
+        check_not_capturing(who, t.tensors[0].device());
+      }
       const Kin kin = kin_of(who, v, t, scale.defined());
       auto family = std::find_if(families.rbegin(), families.rend(), [&](const Family& f) { return f.kin == kin; });
       if (family == families.rend()) {

@@ -269,6 +269,21 @@ class TestGenerators:
             inside = cresset.rand(3, device=cuda).tolist()
         assert cresset.rand(3, device=cuda).tolist() != inside
 
+    def test_a_checkpoint_drops_the_same_elements_again(self, cuda):
+        x = cresset.ones(200, device=cuda, requires_grad=True)
+        y = cresset.utils.checkpoint.checkpoint(
+            lambda x: cresset.nn.functional.dropout(x * x, 0.5), x, use_reentrant=False
+        )
+        y.sum().backward()
+        assert (x.grad == 2 * y).all()
+
+    @pytest.mark.parametrize("randomness", ["same", "different"])
+    def test_vmap_draws_on_the_device(self, randomness, cuda):
+        drawn = cresset.vmap(lambda x: x + cresset.rand_like(x), randomness=randomness)(
+            cresset.zeros(3, 5, device=cuda)
+        ).tolist()
+        assert (drawn[0] == drawn[1]) == (randomness == "same")
+
     def test_a_graph_draws_anew_at_each_replay(self, cuda):
         cresset.cuda.manual_seed(5)
         graph, result = cresset.cuda.CUDAGraph(), cresset.zeros(4, device=cuda)

@@ -141,3 +141,11 @@ def test_a_captured_step(cuda):
         graph.replay()
     for a, b in zip(made, expected, strict=True):
         cresset.testing.assert_close(a.detach().cpu(), b.detach(), rtol=1e-6, atol=1e-7)
+
+
+def test_a_count_on_the_host_cannot_be_captured(cuda):
+    made = parameters(cuda)
+    optimizer = optim.Adam(made, lr=0.01)
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="capturable is False"), cresset.cuda.graph(cresset.cuda.CUDAGraph()):
+        optimizer.step()
