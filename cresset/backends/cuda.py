@@ -106,8 +106,11 @@ class SDPAParams:
 
 
 def can_use_flash_attention(params, debug=False):
-    """Whether attention in blocks computes it on tensor cores: halves of up to 256 channels on the device, without a mask."""
-    return _in_blocks(params) and params.attn_mask is None and params.query.dtype in (_native.float16, _native.bfloat16)
+    """Whether attention in blocks computes it on tensor cores: halves on the device, in rows of a multiple of 8 elements and at most 128, without a mask."""
+    width = params.query.size(-1)
+    rows = width % 8 == 0 and width <= 128 and width == params.value.size(-1)
+    halves = params.query.dtype in (_native.float16, _native.bfloat16)
+    return _in_blocks(params) and params.attn_mask is None and rows and halves
 
 
 def can_use_efficient_attention(params, debug=False):

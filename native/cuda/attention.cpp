@@ -34,7 +34,7 @@ const KernelFamily kForward("attention_forward.cuh", "attention_forward", {"T", 
 const KernelFamily kBackwardQueries("attention_backward_queries.cuh", "attention_backward_queries", {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
 const KernelFamily kBackwardKeys("attention_backward_keys.cuh", "attention_backward_keys", {"T", "WIDTH", "WARP_TILES", "TILE", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
 const KernelFamily kPlain("attention_plain.cuh", "attention_plain", {"ENTRY", "T", "ITEMS", "MASK", "MASK_TYPE", "CAUSAL"}, {"--fmad=true"});
-constexpr int kThreads = 128, kPlainRows = 16, kPlainTile = 32;
+constexpr int kThreads = 128, kPlainTile = 32;
 
 // One call: what is computed, and the tensors that have to live until it is launched.
 class Attention {
@@ -147,18 +147,22 @@ void launch_tiles(const KernelFamily& family, const Attention& a, const Place& p
 enum Entry : int { kEntryForward, kEntryQueries, kEntryKeys, kEntryDots };
 
 int items_of(const Attention& a) { return static_cast<int>(divide_up(std::max({a.p.width, a.p.value_width, 1}), 32)); }
+int64_t plain_rows(const Attention& a) { return items_of(a) <= 4 ? 32 : 16; }  // of a block
 // The most that a kernel takes. It depends on what the kernel is compiled for alone: a function is told once how much shared memory it may have.
 int64_t plain_bytes(const Attention& a) {
   const int64_t widths = int64_t{2} * 32 * items_of(a);
-  return (kPlainRows * widths + kPlainTile * (widths + 2)) * (a.dtype == Dtype::f64 ? 8 : 4);
+  return (plain_rows(a) * (widths + kPlainTile) + kPlainTile * (widths + 8)) * (a.dtype == Dtype::f64 ? 8 : 4);
 }
 void launch_plain(Entry entry, const Attention& a, const Place& place, int64_t blocks) {
-  kPlain.launch(place, {static_cast<int>(entry), a.dtype, items_of(a), a.mask_kind, a.mask_dtype, a.causal}, blocks, kThreads, entry == kEntryDots ? 0 : plain_bytes(a), a.p);
+  kPlain.launch(place, {static_cast<int>(entry), a.dtype, items_of(a), a.mask_kind, a.mask_dtype, a.causal}, blocks, kThreads, plain_bytes(a), a.p);
+}
+void launch_dots(const Attention& a, const Place& place, int64_t rows) {
+  kPlain.launch(place, {static_cast<int>(kEntryDots), a.dtype, 1, 0, Dtype::b8, false}, divide_up(rows, kThreads / 32), kThreads, 0, a.p);
 }
 
 bool fits(const Attention& a, int device) {
   constexpr int64_t kMost = int64_t{1} << 31;
-  const int64_t blocks = divide_up(std::max(a.p.queries, a.p.keys), kPlainRows) * a.p.heads * a.p.batches;
+  const int64_t blocks = divide_up(std::max(a.p.queries, a.p.keys), plain_rows(a)) * a.p.heads * a.p.batches;
   return blocks < kMost && (a.on_tensor_cores || (plain_bytes(a) <= properties(device).shared_per_block_optin && items_of(a) <= 16));
 }
 
@@ -175,7 +179,7 @@ void run_attention(Call& c) {
   a.p.output = a.written(out, a.batch());
   a.p.rows = c.out(1).bytes();
   const int64_t heads = int64_t{a.p.heads} * a.p.batches;
-  if (!a.on_tensor_cores) return launch_plain(kEntryForward, a, place, divide_up(a.p.queries, kPlainRows) * heads);
+  if (!a.on_tensor_cores) return launch_plain(kEntryForward, a, place, divide_up(a.p.queries, plain_rows(a)) * heads);
   // Two tiles a warp read keys and values half as often, but there must be blocks for all multiprocessors.
   const bool many = divide_up(a.p.queries, 128) * heads >= properties(place.device).multiprocessors && !a.mask_kind;
   launch_tiles(kForward, a, place, {rounded_width(a.p.width), many ? 2 : 1, 64}, a.p.queries, heads, 1, 0);
@@ -197,10 +201,10 @@ void run_attention_backward(Call& c) {
   const int64_t heads = int64_t{a.p.heads} * a.p.batches;
   const Tensor dots = empty({{heads * a.p.queries}}, kept.dtype(), out.device());
   a.p.rows = kept.bytes(), a.p.dots = dots.bytes();
-  launch_plain(kEntryDots, a, place, divide_up(heads * a.p.queries, kThreads / 32));
+  launch_dots(a, place, heads * a.p.queries);
   if (!a.on_tensor_cores) {
-    launch_plain(kEntryKeys, a, place, divide_up(a.p.keys, kPlainRows) * (heads / a.p.group));
-    return launch_plain(kEntryQueries, a, place, divide_up(a.p.queries, kPlainRows) * heads);
+    launch_plain(kEntryKeys, a, place, divide_up(a.p.keys, plain_rows(a)) * (heads / a.p.group));
+    return launch_plain(kEntryQueries, a, place, divide_up(a.p.queries, plain_rows(a)) * heads);
   }
   const int width = rounded_width(a.p.width), tile = width <= 64 ? 64 : 32;
   launch_tiles(kBackwardKeys, a, place, {width, 1, tile}, a.p.keys, heads / a.p.group, 2, 2 * 3 * tile * 4);

@@ -1,11 +1,15 @@
-// Attention without tensor cores, for every float dtype and row length: one warp owns four rows, and 32 others come by, one a lane. The kernel is chosen by
+// Attention without tensor cores, for every float dtype and row length: one warp owns a few rows, and 32 others come by, one a lane. The kernel is chosen by
 // ENTRY: 0 forward, 1 backward for the queries, 2 backward for keys and values, 3 the products of the output's rows with their gradients.
 //
-// ITEMS: how many elements of a row a lane adds up.
+// ITEMS: how many elements of a row a lane adds up. Rows in shared memory are read by four elements, and filled up with zeros.
 #include "attention_problem.cuh"
 
 using C = opmath<T>;
-constexpr int THREADS = 128, WARPS = THREADS / 32, OWN = 4, BLOCK_ROWS = WARPS * OWN, TILE = 32;
+constexpr int THREADS = 128, WARPS = THREADS / 32, OWN = ITEMS <= 4 ? 8 : 4, BLOCK_ROWS = WARPS * OWN, TILE = 32;
+
+__device__ __forceinline__ int rounded(int width) { return (width + 3) / 4 * 4; }
+// Of rows that lanes read side by side: an odd number of vectors, so that they lie in different banks.
+__device__ __forceinline__ int lane_stride(int width) { return ((width + 3) / 4 | 1) * 4; }
 
 __device__ __forceinline__ float exponential(float x) { return expf(x); }
 __device__ __forceinline__ double exponential(double x) { return exp(x); }
@@ -21,35 +25,47 @@ __device__ __forceinline__ C warp_max(C x) {
   return x;
 }
 
-// Rows to shared memory, `stride` apart there, zeros behind the last one.
+// Rows to shared memory, `stride` apart there, zeros behind the last one and behind their ends.
 __device__ __forceinline__ void copy_rows(C* to, int stride, const T* from, int64_t step, int rows, int first, int count, int width) {
-  for (int at = threadIdx.x; at < rows * width; at += THREADS) {
-    const int row = at / width, column = at % width;
-    to[row * stride + column] = first + row < count ? convert<C>(from[(first + row) * step + column]) : C(0);
+  const int length = rounded(width);
+  for (int at = threadIdx.x; at < rows * length; at += THREADS) {
+    const int row = at / length, column = at % length;
+    to[row * stride + column] = first + row < count && column < width ? convert<C>(from[(first + row) * step + column]) : C(0);
   }
 }
 // Of each own row with the lane's row.
 __device__ __forceinline__ void multiply_rows(C (&sum)[OWN], const C* own, const C* lane_row, int width) {
-  for (int d = 0; d < width; ++d) {
-    const C x = lane_row[d];
+  const int length = rounded(width);
+  for (int d = 0; d < length; d += 4) {
+    const Vector<C, 4> x = load_vector<4>(lane_row + d);
 #pragma unroll
-    for (int r = 0; r < OWN; ++r) sum[r] += own[r * width + d] * x;
+    for (int r = 0; r < OWN; ++r) {
+      const Vector<C, 4> y = load_vector<4>(own + r * length + d);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sum[r] += x[i] * y[i];
+    }
   }
 }
-// sum[r] += the rows of the tile, each times the weight that its lane has for r.
-__device__ __forceinline__ void add_weighted(C (&sum)[OWN][ITEMS], const C (&weights)[OWN], const C* tile, int stride, int width) {
+// sum[r] += the rows of the tile, each times the weight that its lane has for r; `kept` is the warp's own place for the weights.
+__device__ __forceinline__ void add_weighted(C (&sum)[OWN][ITEMS], const C (&weights)[OWN], C* kept, const C* tile, int stride, int width) {
   const int lane = threadIdx.x % 32;
-  for (int j = 0; j < TILE; ++j) {
-    C weight[OWN];
+  __syncwarp();
 #pragma unroll
-    for (int r = 0; r < OWN; ++r) weight[r] = __shfl_sync(0xffffffffu, weights[r], j);
+  for (int r = 0; r < OWN; ++r) kept[r * TILE + lane] = weights[r];
+  __syncwarp();
+  for (int j = 0; j < TILE; j += 4) {
+    Vector<C, 4> weight[OWN];
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
-      const int column = lane + i * 32;
-      const C x = column < width ? tile[j * stride + column] : C(0);
+    for (int r = 0; r < OWN; ++r) weight[r] = load_vector<4>(kept + r * TILE + j);
 #pragma unroll
-      for (int r = 0; r < OWN; ++r) sum[r][i] += weight[r] * x;
-    }
+    for (int k = 0; k < 4; ++k)
+#pragma unroll
+      for (int i = 0; i < ITEMS; ++i) {
+        const int column = lane + i * 32;
+        const C x = column < width ? tile[(j + k) * stride + column] : C(0);
+#pragma unroll
+        for (int r = 0; r < OWN; ++r) sum[r][i] += weight[r][k] * x;
+      }
   }
 }
 __device__ __forceinline__ void store_row(const C (&sum)[ITEMS], C factor, T* to, int width) {
@@ -68,20 +84,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Prob
   const int blocks = (p.queries + BLOCK_ROWS - 1) / BLOCK_ROWS, first = blockIdx.x % blocks * BLOCK_ROWS;
   const int batch = blockIdx.x / blocks / p.heads, head = blockIdx.x / blocks % p.heads;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, start = first + warp * OWN;
+  const int stride = lane_stride(p.width), value_stride = lane_stride(p.value_width);
   C* const queries = reinterpret_cast<C*>(shared_memory);
-  C* const keys = queries + BLOCK_ROWS * p.width;
-  C* const values = keys + TILE * (p.width + 1);
-  copy_rows(queries, p.width, matrix_of<T>(p.query, batch, head), p.query.row, BLOCK_ROWS, first, p.queries, p.width);
+  C* const keys = queries + BLOCK_ROWS * rounded(p.width);
+  C* const values = keys + TILE * stride;
+  C* const kept = values + TILE * value_stride + warp * OWN * TILE;
+  copy_rows(queries, rounded(p.width), matrix_of<T>(p.query, batch, head), p.query.row, BLOCK_ROWS, first, p.queries, p.width);
   C out[OWN][ITEMS] = {}, total[OWN] = {}, greatest[OWN];
   for (C& m : greatest) m = -INFINITY;
   const int seen = CAUSAL ? min(p.keys, first + BLOCK_ROWS) : p.keys;
   for (int from = 0; from < seen; from += TILE) {
     __syncthreads();
-    copy_rows(keys, p.width + 1, matrix_of<T>(p.key, batch, head / p.group), p.key.row, TILE, from, p.keys, p.width);
-    copy_rows(values, p.value_width, matrix_of<T>(p.value, batch, head / p.group), p.value.row, TILE, from, p.keys, p.value_width);
+    copy_rows(keys, stride, matrix_of<T>(p.key, batch, head / p.group), p.key.row, TILE, from, p.keys, p.width);
+    copy_rows(values, value_stride, matrix_of<T>(p.value, batch, head / p.group), p.value.row, TILE, from, p.keys, p.value_width);
     __syncthreads();
     C scores[OWN] = {};
-    multiply_rows(scores, queries + warp * OWN * p.width, keys + lane * (p.width + 1), p.width);
+    multiply_rows(scores, queries + warp * OWN * rounded(p.width), keys + lane * stride, p.width);
 #pragma unroll
     for (int r = 0; r < OWN; ++r) {
       const C score = masked(p, batch, head, start + r, from + lane, scores[r] * static_cast<C>(p.scale));
@@ -93,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Prob
 #pragma unroll
       for (int i = 0; i < ITEMS; ++i) out[r][i] *= shrink;
     }
-    add_weighted(out, scores, values, p.value_width, p.value_width);
+    add_weighted(out, scores, kept, values, value_stride, p.value_width);
   }
 #pragma unroll
   for (int r = 0; r < OWN; ++r) {
@@ -117,12 +135,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Prob
   const int blocks = (p.queries + BLOCK_ROWS - 1) / BLOCK_ROWS, first = blockIdx.x % blocks * BLOCK_ROWS;
   const int batch = blockIdx.x / blocks / p.heads, head = blockIdx.x / blocks % p.heads;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, start = first + warp * OWN;
+  const int stride = lane_stride(p.width), value_stride = lane_stride(p.value_width);
   C* const queries = reinterpret_cast<C*>(shared_memory);
-  C* const grads = queries + BLOCK_ROWS * p.width;
-  C* const keys = grads + BLOCK_ROWS * p.value_width;
-  C* const values = keys + TILE * (p.width + 1);
-  copy_rows(queries, p.width, matrix_of<T>(p.query, batch, head), p.query.row, BLOCK_ROWS, first, p.queries, p.width);
-  copy_rows(grads, p.value_width, matrix_of<T>(p.grad, batch, head), p.grad.row, BLOCK_ROWS, first, p.queries, p.value_width);
+  C* const grads = queries + BLOCK_ROWS * rounded(p.width);
+  C* const keys = grads + BLOCK_ROWS * rounded(p.value_width);
+  C* const values = keys + TILE * stride;
+  C* const kept = values + TILE * value_stride + warp * OWN * TILE;
+  copy_rows(queries, rounded(p.width), matrix_of<T>(p.query, batch, head), p.query.row, BLOCK_ROWS, first, p.queries, p.width);
+  copy_rows(grads, rounded(p.value_width), matrix_of<T>(p.grad, batch, head), p.grad.row, BLOCK_ROWS, first, p.queries, p.value_width);
   C greatest[OWN], inverse[OWN], dots[OWN], sum[OWN][ITEMS] = {};
 #pragma unroll
   for (int r = 0; r < OWN; ++r) {
@@ -133,18 +153,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Prob
   const int seen = CAUSAL ? min(p.keys, first + BLOCK_ROWS) : p.keys;
   for (int from = 0; from < seen; from += TILE) {
     __syncthreads();
-    copy_rows(keys, p.width + 1, matrix_of<T>(p.key, batch, head / p.group), p.key.row, TILE, from, p.keys, p.width);
-    copy_rows(values, p.value_width + 1, matrix_of<T>(p.value, batch, head / p.group), p.value.row, TILE, from, p.keys, p.value_width);
+    copy_rows(keys, stride, matrix_of<T>(p.key, batch, head / p.group), p.key.row, TILE, from, p.keys, p.width);
+    copy_rows(values, value_stride, matrix_of<T>(p.value, batch, head / p.group), p.value.row, TILE, from, p.keys, p.value_width);
     __syncthreads();
     C scores[OWN] = {}, products[OWN] = {};
-    multiply_rows(scores, queries + warp * OWN * p.width, keys + lane * (p.width + 1), p.width);
-    multiply_rows(products, grads + warp * OWN * p.value_width, values + lane * (p.value_width + 1), p.value_width);
+    multiply_rows(scores, queries + warp * OWN * rounded(p.width), keys + lane * stride, p.width);
+    multiply_rows(products, grads + warp * OWN * rounded(p.value_width), values + lane * value_stride, p.value_width);
 #pragma unroll
     for (int r = 0; r < OWN; ++r) {
       const C score = masked(p, batch, head, start + r, from + lane, scores[r] * static_cast<C>(p.scale));
       scores[r] = exponential(score - greatest[r]) * inverse[r] * (products[r] - dots[r]);
     }
-    add_weighted(sum, scores, keys, p.width + 1, p.width);
+    add_weighted(sum, scores, kept, keys, stride, p.width);
   }
 #pragma unroll
   for (int r = 0; r < OWN; ++r)
@@ -157,33 +177,35 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_plain(const Prob
   const int blocks = (p.keys + BLOCK_ROWS - 1) / BLOCK_ROWS, first = blockIdx.x % blocks * BLOCK_ROWS, shared_heads = p.heads / p.group;
   const int batch = blockIdx.x / blocks / shared_heads, shared_head = blockIdx.x / blocks % shared_heads;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, start = first + warp * OWN;
+  const int stride = lane_stride(p.width), value_stride = lane_stride(p.value_width);
   C* const keys = reinterpret_cast<C*>(shared_memory);
-  C* const values = keys + BLOCK_ROWS * p.width;
-  C* const queries = values + BLOCK_ROWS * p.value_width;
-  C* const grads = queries + TILE * (p.width + 1);
-  copy_rows(keys, p.width, matrix_of<T>(p.key, batch, shared_head), p.key.row, BLOCK_ROWS, first, p.keys, p.width);
-  copy_rows(values, p.value_width, matrix_of<T>(p.value, batch, shared_head), p.value.row, BLOCK_ROWS, first, p.keys, p.value_width);
+  C* const values = keys + BLOCK_ROWS * rounded(p.width);
+  C* const queries = values + BLOCK_ROWS * rounded(p.value_width);
+  C* const grads = queries + TILE * stride;
+  C* const kept = grads + TILE * value_stride + warp * OWN * TILE;
+  copy_rows(keys, rounded(p.width), matrix_of<T>(p.key, batch, shared_head), p.key.row, BLOCK_ROWS, first, p.keys, p.width);
+  copy_rows(values, rounded(p.value_width), matrix_of<T>(p.value, batch, shared_head), p.value.row, BLOCK_ROWS, first, p.keys, p.value_width);
   C key_sum[OWN][ITEMS] = {}, value_sum[OWN][ITEMS] = {};
   for (int head = shared_head * p.group; head < (shared_head + 1) * p.group; ++head)
     for (int from = CAUSAL ? first / TILE * TILE : 0; from < p.queries; from += TILE) {
       __syncthreads();
-      copy_rows(queries, p.width + 1, matrix_of<T>(p.query, batch, head), p.query.row, TILE, from, p.queries, p.width);
-      copy_rows(grads, p.value_width + 1, matrix_of<T>(p.grad, batch, head), p.grad.row, TILE, from, p.queries, p.value_width);
+      copy_rows(queries, stride, matrix_of<T>(p.query, batch, head), p.query.row, TILE, from, p.queries, p.width);
+      copy_rows(grads, value_stride, matrix_of<T>(p.grad, batch, head), p.grad.row, TILE, from, p.queries, p.value_width);
       __syncthreads();
       const int row = from + lane;
       const int64_t at = (static_cast<int64_t>(batch) * p.heads + head) * p.queries + min(row, p.queries - 1);
       const C greatest = static_cast<const C*>(p.rows)[at * 2], inverse = row < p.queries ? static_cast<const C*>(p.rows)[at * 2 + 1] : C(0), dot = static_cast<const C*>(p.dots)[at];
       C weights[OWN] = {}, products[OWN] = {};
-      multiply_rows(weights, keys + warp * OWN * p.width, queries + lane * (p.width + 1), p.width);
-      multiply_rows(products, values + warp * OWN * p.value_width, grads + lane * (p.value_width + 1), p.value_width);
+      multiply_rows(weights, keys + warp * OWN * rounded(p.width), queries + lane * stride, p.width);
+      multiply_rows(products, values + warp * OWN * rounded(p.value_width), grads + lane * value_stride, p.value_width);
 #pragma unroll
       for (int r = 0; r < OWN; ++r) {
         const C score = row < p.queries ? masked(p, batch, head, row, start + r, weights[r] * static_cast<C>(p.scale)) : C(-INFINITY);
         weights[r] = exponential(score - greatest) * inverse;
         products[r] = weights[r] * (products[r] - dot);
       }
-      add_weighted(value_sum, weights, grads, p.value_width + 1, p.value_width);
-      add_weighted(key_sum, products, queries, p.width + 1, p.width);
+      add_weighted(value_sum, weights, kept, grads, value_stride, p.value_width);
+      add_weighted(key_sum, products, kept, queries, stride, p.width);
     }
 #pragma unroll
   for (int r = 0; r < OWN; ++r) {
