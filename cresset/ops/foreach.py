@@ -220,6 +220,8 @@ _offer("lerp_", _lerp("lerp_", methods["lerp_"], list), "`lerp` from each tensor
 def _foreach_zero_(self):
     """Set each tensor to zero."""
     _check("zero_", self)
+    if self[0].is_cuda and (done := _native.foreach_copy(self, None)) is not NotImplemented:
+        return done
     return [tensor.zero_() for tensor in self]
 
 
@@ -229,6 +231,8 @@ def _foreach_copy_(self, src, non_blocking=False):
     _check("copy_", self)
     _check("copy_", src, "src", 2)
     _check_length("copy_", self, src)
+    if self[0].is_cuda and (done := _native.foreach_copy(self, src)) is not NotImplemented:
+        return done
     return [tensor.copy_(source, non_blocking) for tensor, source in zip(self, src, strict=True)]
 
 

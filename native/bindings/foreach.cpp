@@ -56,6 +56,14 @@ bool has_twins(const std::vector<Tensor>& tensors) {
   return false;
 }
 
+bool is_one_kind(const std::vector<Tensor>& tensors) {
+  const Dtype d = tensors[0].dtype();
+  if (d != Dtype::f32 && d != Dtype::f64 && d != Dtype::f16 && d != Dtype::bf16) return false;
+  for (const Tensor& t : tensors)
+    if (t.dtype() != d || !(t.device() == tensors[0].device())) return false;
+  return true;
+}
+
 // foreach(name, in_place, inputs, attributes): inputs are lists of tensors or numbers, a number, or a tensor without dimensions.
 PyObject* foreach(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -99,12 +107,23 @@ PyObject* foreach(PyObject*, PyObject* args) {
   });
 }
 
-bool is_one_kind(const std::vector<Tensor>& tensors) {
-  const Dtype d = tensors[0].dtype();
-  if (d != Dtype::f32 && d != Dtype::f64 && d != Dtype::f16 && d != Dtype::bf16) return false;
-  for (const Tensor& t : tensors)
-    if (t.dtype() != d || !(t.device() == tensors[0].device())) return false;
-  return true;
+// foreach_copy(to, from): in place; zeros when `from` is None.
+PyObject* foreach_copy(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *to, *from;
+    if (!PyArg_ParseTuple(args, "OO:foreach_copy", &to, &from)) raise_python();
+    std::vector<Tensor> targets, sources;
+    if (has_function_mode || modes.vmap_depth || !read_tensors(to, targets) || !is_one_kind(targets) || has_twins(targets)) Py_RETURN_NOTIMPLEMENTED;
+    if (from != Py_None && (!read_tensors(from, sources) || sources.size() != targets.size() || !is_one_kind(sources) || !(sources[0].device() == targets[0].device()))) Py_RETURN_NOTIMPLEMENTED;
+    for (size_t i = 0; i < targets.size(); ++i) {
+      const Tensor& t = targets[i];
+      if (!(t.is_contiguous() || is_dense(t.sizes(), t.strides()))) Py_RETURN_NOTIMPLEMENTED;
+      if (!sources.empty() && (!(sources[i].sizes() == t.sizes()) || !(sources[i].strides() == t.strides()))) Py_RETURN_NOTIMPLEMENTED;
+    }
+    cuda::launch_copies(targets, sources);
+    for (const Tensor& t : targets) ++t->storage->version;
+    return require(PySequence_List(to));
+  });
 }
 
 // foreach_norms(tensors, order): one tensor with the norm of each; the order is 1, 2 or infinity.
@@ -155,6 +174,7 @@ PyObject* update_scale(PyObject*, PyObject* args) {
 }
 
 PyMethodDef functions[] = {{"foreach", foreach, METH_VARARGS, "A pointwise operator on lists of CUDA tensors."},
+                           {"foreach_copy", foreach_copy, METH_VARARGS, "Copy CUDA tensors, or set them to zero."},
                            {"foreach_norms", foreach_norms, METH_VARARGS, "The norms of CUDA tensors, as one tensor."},
                            {"unscale", unscale, METH_VARARGS, "Multiply CUDA tensors, and note what is not finite."},
                            {"update_scale", update_scale, METH_VARARGS, "The next scale of a GradScaler."},

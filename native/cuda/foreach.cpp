@@ -50,6 +50,18 @@ std::string text_of(const void* context) {
               "\n#define UPDATE update(constants", arguments, ")\n#define PREPARES_FROM_TABLE\n");
 }
 
+// Two dtypes, or one and itself when zeros are written.
+struct Copy {
+  Dtype to, from;
+  bool zero;
+};
+std::string copy_text(const void* context) {
+  const Copy& c = *static_cast<const Copy*>(context);
+  const std::string source = c.zero ? std::string() : join(" X(1, dtype_", tag_of(c.from), ", true, false)");
+  return join("#include \"math.cuh\"\nstruct Constants {};\n__device__ __forceinline__ void prepare(Constants&, const double*) {}\n", "#define EACH_TENSOR(X) X(0, dtype_", tag_of(c.to), ", false, true)", source,
+              "\n#define UPDATE x0 = ", c.zero ? "COMPUTE(0)" : "x1", "\n");
+}
+
 std::string unscale_text(const void* context) {
   return join("#include \"math.cuh\"\nstruct Constants { float factor; float* found; };\n",
               "__device__ __forceinline__ void prepare(Constants& constants, const double*, const float* scale, float* found) { constants.factor = *scale; constants.found = found; }\n",
@@ -113,6 +125,27 @@ void launch_foreach(const Operator& op, const std::vector<ForeachInput>& inputs,
     targets[t].numbers = row;
   }
   launch_many(program, Place(first[0].device()), targets, "many");
+}
+
+void launch_copies(const std::vector<Tensor>& to, const std::vector<Tensor>& from) {
+  const Copy copy{to[0].dtype(), from.empty() ? to[0].dtype() : from[0].dtype(), from.empty()};
+  ManyProgram program;
+  program.lists = copy.zero ? 1 : 2;
+  program.numbers = 1;
+  program.vector = static_cast<int>(16 / std::max(size_of(copy.to), size_of(copy.from)));
+  program.key = join("copy ", static_cast<int>(copy.to), '.', static_cast<int>(copy.from), copy.zero);
+  program.text = copy_text;
+  program.context = &copy;
+  program.options = {join("-DCOMPUTE=", compute_name(copy.to == Dtype::f64 ? copy.to : copy.from))};
+  static constexpr double nothing[1] = {0};
+  std::vector<ManyTarget> targets(to.size());
+  for (size_t t = 0; t < to.size(); ++t) {
+    targets[t].tensors[0] = to[t].bytes();
+    if (!copy.zero) targets[t].tensors[1] = from[t].bytes();
+    targets[t].count = to[t].numel();
+    targets[t].numbers = nothing;
+  }
+  launch_many(program, Place(to[0].device()), targets, "many");
 }
 
 Tensor launch_norms(const std::vector<Tensor>& tensors, int order) {

@@ -19,6 +19,10 @@ bool can_foreach(const Operator& op, const std::vector<ForeachInput>& inputs);
 // the tensors of the first input.
 void launch_foreach(const Operator& op, const std::vector<ForeachInput>& inputs, const std::vector<std::vector<double>>& attributes, const std::vector<Tensor>& results);
 
+// Copies each of `from` into its tensor of `to`, converted between real floating dtypes; without `from` they become zero. One device, the same layouts;
+// all of `to` have one dtype, and all of `from`.
+void launch_copies(const std::vector<Tensor>& to, const std::vector<Tensor>& from);
+
 // The norms of all tensors, of one dtype and device, as one tensor; `order` is 1, 2 or 0 for the largest magnitude.
 Tensor launch_norms(const std::vector<Tensor>& tensors, int order);
 // Multiplies the tensors, of one dtype and device, by *factor, and sets *found to one where an element is not finite.

@@ -66,6 +66,14 @@ class TestEveryOperation:
         agrees("lerp", *lists(2), 0.25)
         agrees("lerp_", *lists(3))
 
+    @pytest.mark.parametrize("to", DTYPES, ids=str)
+    def test_copies_between_dtypes(self, to, cuda):
+        for source in DTYPES:
+            agrees("copy_", lists(1, to)[0], lists(2, source)[1])
+
+    def test_zero(self, cuda):
+        agrees("zero_", lists(1, cresset.bfloat16)[0])
+
     def test_alpha(self, cuda):
         agrees("add_", *lists(2), alpha=0.5)
         agrees("sub", *lists(2), alpha=2)
@@ -99,7 +107,7 @@ class TestEveryDtype:
 
 class TestNorms:
     def test_many_tensors_need_more_than_one_table(self, cuda):
-        there = [cresset.full((2,), float(i), device=cuda) for i in range(1700)]
+        there = cresset.arange(1700.0).to(cuda)[:, None].expand(1700, 2).contiguous().unbind()
         norms = foreach._norms(there, 1.0).tolist()
         assert norms == [2.0 * i for i in range(1700)]
 
