@@ -141,6 +141,27 @@ class Bench:
             lambda: self.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
         ) / 1e9, "TFLOP/s"
 
+    def random_normal(self):
+        x = self.new(1 << 28, dtype="float32")
+        return 4 * x.numel() / self._on_device(x.normal_) / 1e6, "GB/s"
+
+    def dropout(self):
+        x = self.new(1 << 27, grad=True)
+        return 5 * x.numel() / self._on_device(lambda: self.functional.dropout(x, 0.1)) / 1e6, "GB/s"
+
+    def clip_100_gradients(self):
+        parameters = [self.new(1 << 20, dtype="float32", grad=True) for _ in range(100)]
+        for p in parameters:
+            p.grad = self.lib.ones_like(p)
+        clip = self.nn.utils.clip_grad_norm_
+        return 12 * 100 * (1 << 20) / self._on_device(lambda: clip(parameters, 1.0)) / 1e6, "GB/s"
+
+    def launch_adamw_of_148_tensors(self):
+        parameters = [self.new(64, dtype="float32", grad=True) for _ in range(148)]
+        for p in parameters:
+            p.grad = self.lib.ones_like(p)
+        return self._on_host(self.optim.AdamW(parameters, fused=True).step, 50), "us"
+
     def adamw_100_tensors(self):
         parameters = [self.new(1 << 20, dtype="float32", grad=True) for _ in range(100)]
         for p in parameters:
