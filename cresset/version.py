@@ -2,7 +2,7 @@
 
 from . import _native
 
-__all__ = ["__version__", "cuda", "debug", "git_version", "hip", "rocm", "xpu"]
+__all__ = ["__version__", "cuda", "debug", "git_version", "hip", "rocm", "xpu"]  # noqa: F822 (cuda: see __getattr__)
 
 __version__ = "0.1.0"
 debug = False

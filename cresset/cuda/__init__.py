@@ -28,6 +28,15 @@ from .devices import (  # noqa: F401
 )
 from .errors import AcceleratorError, CudaError, DeferredCudaCallError, OutOfMemoryError, check_error, cudaStatus  # noqa: F401
 from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables  # noqa: F401
+from .management import (  # noqa: F401
+    clock_rate,
+    device_memory_used,
+    list_gpu_processes,
+    memory_usage,
+    power_draw,
+    temperature,
+    utilization,
+)
 from .memory import (  # noqa: F401
     CUDAPluggableAllocator,
     MemPool,
@@ -41,7 +50,6 @@ from .memory import (  # noqa: F401
     get_per_process_memory_fraction,
     host_memory_stats,
     host_memory_stats_as_nested_dict,
-    list_gpu_processes,
     max_memory_allocated,
     max_memory_cached,
     max_memory_reserved,
@@ -106,23 +114,6 @@ def current_solver_handle():
     """cuSOLVER's handle; not supported."""
     require()
     raise NotImplementedError("current_solver_handle: linear algebra does not go through cuSOLVER")
-
-
-def _needs_management_library(name, doc):
-    def ask(device=None):
-        raise ModuleNotFoundError("nvidia-ml-py does not seem to be installed or it can't be imported.")
-
-    ask.__name__ = ask.__qualname__ = name
-    ask.__doc__ = doc
-    return ask
-
-
-clock_rate = _needs_management_library("clock_rate", "The clock of a device, in Hz.")
-device_memory_used = _needs_management_library("device_memory_used", "The memory of a device that all processes use.")
-memory_usage = _needs_management_library("memory_usage", "The share of time in which memory was accessed.")
-power_draw = _needs_management_library("power_draw", "The power of a device, in milliwatts.")
-temperature = _needs_management_library("temperature", "The temperature of a device, in degrees Celsius.")
-utilization = _needs_management_library("utilization", "The share of time in which kernels ran.")
 
 
 # ---------------------------------------------------------------- old names of types

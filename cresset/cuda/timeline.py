@@ -346,12 +346,13 @@ svg{display:block;width:100%;height:auto}
 .legend{display:flex;flex-wrap:wrap;gap:4px 18px;margin-top:8px;font-size:13px}
 .key{display:flex;align-items:center;gap:6px}
 i{flex:none;display:inline-block;width:12px;height:12px;border-radius:3px;background:currentColor}
-i.reserved{height:0;border-radius:0;background:none;border-top:2px dashed var(--soft)}
+i.reserved{width:22px;height:0;border-radius:0;background:none;border-top:2px dashed var(--soft)}
 #tip{position:absolute;z-index:2;min-width:230px;max-width:460px;padding:8px 10px;background:var(--card);border:1px solid var(--line);border-radius:6px;box-shadow:0 3px 14px #0003;font-size:13px;pointer-events:none}
 #tip p{display:flex;gap:8px;align-items:center;margin:1px 0}
 #tip p span:last-child{margin-left:auto;padding-left:14px;white-space:nowrap;font-variant-numeric:tabular-nums}
 #tip .total{font-weight:600}
 .note,.soft{color:var(--soft);font-size:13px}
+.soft{white-space:nowrap}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%}
 th,td{padding:5px 16px 5px 0;text-align:left;border-bottom:1px solid var(--line);vertical-align:top}

@@ -332,3 +332,16 @@ def test_graphs_that_share_a_pool_give_it_back_together():
 
 def test_the_version_is_the_driver_s():
     assert torch.version.cuda == "{}.{}".format(*divmod(torch._native.cuda.driver_version() // 10, 100))
+
+
+class TestManagement:
+    def test_figures_of_the_device(self):
+        x = torch.ones(1000, device="cuda")
+        assert 0 <= torch.cuda.utilization() <= 100 and 0 <= torch.cuda.memory_usage("cuda:0") <= 100
+        assert 0 < torch.cuda.temperature(0) < 120 and 1_000 < torch.cuda.power_draw() < 2_000_000 and 0 < torch.cuda.clock_rate() < 10_000
+        assert x.nbytes <= torch.cuda.device_memory_used() < torch.cuda.get_device_properties(0).total_memory
+
+    def test_processes_are_listed(self):
+        torch.ones(1, device="cuda")
+        first, *rest = torch.cuda.list_gpu_processes(0).splitlines()
+        assert first == "GPU:0" and rest and all("GPU memory" in line or line == "no processes are running" for line in rest)

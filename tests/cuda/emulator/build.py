@@ -45,6 +45,7 @@ LIBRARIES = {
         ["-O2", "-ffp-contract=off", "-Wl,-soname,libcudnn.so.9", "-Wl,-rpath,$ORIGIN"],
         ["libcudnn.so"],
     ),
+    "libnvidia-ml.so.1": (["management"], ["-O1", "-Wl,-soname,libnvidia-ml.so.1"], []),
 }
 
 
@@ -119,7 +120,7 @@ def compile_all(folder: Path) -> None:
     # Two at a time; libcublasLt and libcudnn are linked to libcuda.
     statuses = {}
     with start("libnvrtc.so") as beside:
-        for library in ("libcuda.so.1", "libcublasLt.so", "libcudnn.so.9"):
+        for library in ("libcuda.so.1", "libcublasLt.so", "libcudnn.so.9", "libnvidia-ml.so.1"):
             with start(library) as process:
                 statuses[library] = process.wait()
         statuses["libnvrtc.so"] = beside.wait()
