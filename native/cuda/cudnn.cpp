@@ -338,10 +338,11 @@ Plans& plans() {
   return *the;
 }
 
+constexpr size_t kCandidates = 8;
+
 Plan make_plan(const Place& place, const Key& key, void* x, void* w, void* y) {
   Planner planner(place, key.sizes);
   if (!planner.describe()) return {};
-  constexpr size_t kCandidates = 8;
   int capturing = 0;
   driver().cuStreamIsCapturing(place.stream, &capturing);
   const bool try_several = key.benchmark && !capturing;
@@ -349,6 +350,20 @@ Plan make_plan(const Place& place, const Key& key, void* x, void* w, void* y) {
   if (found.empty()) return {};
   if (found.size() == 1) return std::move(found[0]);
   return planner.fastest(std::move(found), x, w, y);
+}
+
+bool run_once(const Place& place, const Plan& plan, void* x, void* w, void* y) {
+  const Workspace workspace(place.device, static_cast<size_t>(plan.workspace));
+  return run(handle(place), plan, x, w, y, workspace.data());
+}
+
+// Some plans are found not to work when they are first run: the first of the others that does.
+Plan make_working_plan(const Place& place, const Key& key, void* x, void* w, void* y) {
+  Planner planner(place, key.sizes);
+  if (!planner.describe()) return {};
+  for (Plan& plan : planner.plans(kCandidates))
+    if (run_once(place, plan, x, w, y)) return std::move(plan);
+  return {};
 }
 
 }  // namespace
@@ -362,11 +377,11 @@ bool convolve(const Place& place, const ConvolutionSizes& sizes, void* x, void* 
   std::lock_guard guard(plans().lock);
   auto found = plans().all.find(key);
   if (found == plans().all.end()) found = plans().all.emplace(key, make_plan(place, key, x, w, y)).first;
-  const Plan& plan = found->second;
+  Plan& plan = found->second;
   if (!plan.plan) return false;
-  const Workspace workspace(place.device, static_cast<size_t>(plan.workspace));
-  check(run(handle(place), plan, x, w, y, workspace.data()), "convolution: cuDNN could not run the plan it had made");
-  return true;
+  if (run_once(place, plan, x, w, y)) return true;
+  plan = make_working_plan(place, key, x, w, y);
+  return plan.plan != nullptr;
 }
 
 }  // namespace cresset::cuda

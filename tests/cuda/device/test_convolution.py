@@ -119,6 +119,16 @@ def test_the_fastest_plan_is_looked_for_on_request():
         agrees(functional.conv2d, x, w)
 
 
+def test_another_plan_is_taken_when_the_best_one_does_not_run():
+    agrees(
+        functional.conv2d,
+        made(1, 2, 9, 9, dtype="float16"),
+        made(2, 2, 2, 2, dtype="float16", seed=1),
+        dilation=7,
+        dtype="float16",
+    )
+
+
 def test_the_library_is_there():
     assert cresset.backends.cudnn.is_available()
     assert cresset.backends.cudnn.version() >= 90000

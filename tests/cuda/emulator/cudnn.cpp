@@ -1,5 +1,6 @@
 // cuDNN's interface of graphs, as far as one convolution: descriptors are checked as the library checks them, and computed by plain loops.
-// There are two engines: the first rounds float32 as TF32 does and notes that it uses tensor cores, the second is exact.
+// There are two engines: the first rounds float32 as TF32 does and notes that it uses tensor cores, the second is exact. Plans of the first for a dilation of
+// seven fail when they are run, as some of cuDNN's do.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -221,6 +222,7 @@ EMULATOR_API int cudnnBackendExecute(Handle* handle, Descriptor* plan, Descripto
     *all[i] = {int(t.values.at(901)[0]), t.values.at(902), t.values.at(903), reinterpret_cast<char*>(pack->values.at(1001)[size_t(found - ids.begin())])};
     if (reinterpret_cast<uintptr_t>(all[i]->data) % size_t(t.values.at(900)[0]) != 0) return refused("a tensor is less aligned than was said");
   }
+  if (configuration.engine == 0 && work->dilation[0] == 7) return NOT_SUPPORTED;
   work->rounds = configuration.engine == 0 && work->x.type == 0;
   std::lock_guard guard(lock());
   Stream* stream = find_stream(handle->stream);
