@@ -72,6 +72,7 @@ struct Arguments {
   // Threads of a row, so that each has a few vectors.
   int threads() const {
     const int64_t vectors = divide_up(samples.n, vector());
+    if (vectors < 32) return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(vectors, 2))));
     return vectors >= 2048 ? 512 : vectors >= 512 ? 256 : vectors >= 256 ? 128 : 32;
   }
   int vector() const { return static_cast<int>(16 / size_of(type)); }

@@ -35,6 +35,13 @@ struct Parameters {
   }
 };
 
+// Two vectors of one dtype.
+struct Twins {
+  Tensor memory;
+  char *first, *second;
+  Twins(int64_t count, Dtype dtype, Device device) : memory(scratch(2 * count, dtype, device)), first(memory.bytes()), second(first + count * size_of(dtype)) {}
+};
+
 // The gradients of weight and bias, or the statistics, of no elements.
 void fill_parameters(const Call& c) {
   fill(c.out(1), Scalar(0));
@@ -135,14 +142,14 @@ struct Rows {
 };
 int64_t blocks_of(int64_t count, int vector) { return divide_up(count, kBlock * kUnroll * vector); }
 
-void scale_elements(const Place& place, const Rows& rows, const Tensor& x, const Tensor& y, const Tensor& scale, const Tensor& shift) {
+void scale_elements(const Place& place, const Rows& rows, const Tensor& x, const Tensor& y, const Twins& coefficients) {
   const int vector = rows.vector(x.dtype(), {x.bytes(), y.bytes()});
-  kScale.launch(place, {x.dtype(), Dtype::f32, Dtype::f32, Dtype::f32, 3, vector, rows.inside}, blocks_of(x.numel(), vector), kBlock, 0, x.bytes(), y.bytes(), scale.bytes(), shift.bytes(), x.numel(), rows.space, rows.period);
+  kScale.launch(place, {x.dtype(), Dtype::f32, Dtype::f32, Dtype::f32, 3, vector, rows.inside}, blocks_of(x.numel(), vector), kBlock, 0, x.bytes(), y.bytes(), coefficients.first, coefficients.second, x.numel(), rows.space, rows.period);
 }
 
 // The gradients from the sums of each row: see channel_gradients in channels.cuh.
 struct RowSums {
-  Tensor levels, slopes;
+  Twins sums;  // levels and slopes
   int64_t rows, channels, wide;
   double share;
 };
@@ -151,7 +158,7 @@ void gradients_of(Call& c, const Place& place, const RowSums& s, const Rows& row
   const Tensor coefficients = scratch(3 * s.rows, computed_dtype(type), x.device());
   const int64_t step = s.rows * size_of(computed_dtype(type));
   char *a = coefficients.bytes(), *b = a + step, *d = b + step;
-  kGradients.launch(place, {type, parameter, mean.dtype(), Dtype::f32, 2, 1, false}, divide_up(s.rows / s.wide + s.channels, kBlock), kBlock, 0, s.levels.bytes(), s.slopes.bytes(), mean.bytes(), rstd.bytes(), address_of(weight), a, b, d, c.out(1).bytes(), c.out(2).bytes(), s.rows, s.channels, s.wide, s.share);
+  kGradients.launch(place, {type, parameter, mean.dtype(), Dtype::f32, 2, 1, false}, divide_up(s.rows / s.wide + s.channels, kBlock), kBlock, 0, s.sums.first, s.sums.second, mean.bytes(), rstd.bytes(), address_of(weight), a, b, d, c.out(1).bytes(), c.out(2).bytes(), s.rows, s.channels, s.wide, s.share);
   const int vector = rows.vector(type, {g.bytes(), x.bytes(), dx.bytes()});
   kGradient.launch(place, {type, Dtype::f32, Dtype::f32, Dtype::f32, 4, vector, rows.inside}, blocks_of(x.numel(), vector), kBlock, 0, g.bytes(), x.bytes(), dx.bytes(), a, b, d, x.numel(), rows.space, rows.period);
 }
@@ -192,16 +199,16 @@ void run_batch_norm(Call& c) {
   const int64_t channels = t.size(1), count = t.numel() / channels;
   const Tensor x = in_layout_of(t, t), y = c.out(0);
   const Dtype computed = computed_dtype(type);
-  const Tensor scale = scratch(channels, computed, t.device()), shift = scratch(channels, computed, t.device());
+  const Twins coefficients(channels, computed, t.device());
   const int64_t blocks = divide_up(channels, kBlock);
   if (training) {
-    const Tensor averages = scratch(channels, Dtype::f64, t.device()), variances = scratch(channels, Dtype::f64, t.device());
-    reduce(x, all_but_channels(x), {Operation::moments, computed, type, averages.bytes(), variances.bytes()});
-    kCoefficients.launch(place, {type, p.dtype, c.out(1).dtype(), running, 0, 1, false}, blocks, kBlock, 0, averages.bytes(), variances.bytes(), c.out(1).bytes(), c.out(2).bytes(), address_of(running_mean), address_of(running_variance), address_of(p.weight), address_of(p.bias), scale.bytes(), shift.bytes(), channels, channels, int64_t{1}, static_cast<double>(count), momentum, eps);
+    const Twins moments(channels, Dtype::f64, t.device());
+    reduce(x, all_but_channels(x), {Operation::moments, computed, type, moments.first, moments.second});
+    kCoefficients.launch(place, {type, p.dtype, c.out(1).dtype(), running, 0, 1, false}, blocks, kBlock, 0, moments.first, moments.second, c.out(1).bytes(), c.out(2).bytes(), address_of(running_mean), address_of(running_variance), address_of(p.weight), address_of(p.bias), coefficients.first, coefficients.second, channels, channels, int64_t{1}, static_cast<double>(count), momentum, eps);
   } else {
-    kEvaluation.launch(place, {type, p.dtype, Dtype::f32, running, 1, 1, false}, blocks, kBlock, 0, running_mean.bytes(), running_variance.bytes(), address_of(p.weight), address_of(p.bias), scale.bytes(), shift.bytes(), channels, eps);
+    kEvaluation.launch(place, {type, p.dtype, Dtype::f32, running, 1, 1, false}, blocks, kBlock, 0, running_mean.bytes(), running_variance.bytes(), address_of(p.weight), address_of(p.bias), coefficients.first, coefficients.second, channels, eps);
   }
-  scale_elements(place, rows, x, y, scale, shift);
+  scale_elements(place, rows, x, y, coefficients);
 }
 
 // (grad, input, mean, rstd, weight?, training)
@@ -214,10 +221,10 @@ void run_batch_norm_backward(Call& c) {
   const Place place(t.device());
   const int64_t channels = t.size(1);
   const Tensor x = in_layout_of(t, t), g = in_layout_of(t, convert(c.tensor(0), type)), mean = contiguous_on_device(convert(c.tensor(2), kept)), rstd = contiguous_on_device(convert(c.tensor(3), kept));
-  RowSums s{scratch(channels, Dtype::f64, t.device()), scratch(channels, Dtype::f64, t.device()), channels, channels, 1, c.boolean(5) ? static_cast<double>(channels) / static_cast<double>(t.numel()) : 0.0};
+  RowSums s{Twins(channels, Dtype::f64, t.device()), channels, channels, 1, c.boolean(5) ? static_cast<double>(channels) / static_cast<double>(t.numel()) : 0.0};
   // Seen with the strides of the input: a dimension of one element may have any.
   const Tensor seen = view_of(g, x.sizes(), x.strides(), g.offset());
-  reduce(seen, all_but_channels(x), {Operation::gradient_sums, computed_dtype(type), kept, s.levels.bytes(), s.slopes.bytes(), 0, 0, x.bytes(), mean.bytes()});
+  reduce(seen, all_but_channels(x), {Operation::gradient_sums, computed_dtype(type), kept, s.sums.first, s.sums.second, 0, 0, x.bytes(), mean.bytes()});
   gradients_of(c, place, s, rows_of(t), g, x, c.out(0), mean, rstd, weight);
 }
 
@@ -238,12 +245,12 @@ void run_group_norm(Call& c) {
   const Place place(t.device());
   const Tensor x = contiguous_on_device(t), y = c.out(0).is_contiguous() ? c.out(0) : empty(t.sizes(), type, t.device());
   const int64_t rows = batch * channels;
-  const Tensor averages = scratch(batch * groups, Dtype::f64, t.device()), variances = scratch(batch * groups, Dtype::f64, t.device());
-  const Tensor scale = scratch(rows, computed, t.device()), shift = scratch(rows, computed, t.device());
-  reduce(as_rows(x, batch * groups, wide * space), 2, {Operation::moments, computed, type, averages.bytes(), variances.bytes()});
+  const Twins moments(batch * groups, Dtype::f64, t.device());
+  const Twins coefficients(rows, computed, t.device());
+  reduce(as_rows(x, batch * groups, wide * space), 2, {Operation::moments, computed, type, moments.first, moments.second});
   void* const none = nullptr;
-  kCoefficients.launch(place, {type, p.dtype, c.out(1).dtype(), Dtype::f32, 0, 1, false}, divide_up(rows, kBlock), kBlock, 0, averages.bytes(), variances.bytes(), c.out(1).bytes(), c.out(2).bytes(), none, none, address_of(p.weight), address_of(p.bias), scale.bytes(), shift.bytes(), rows, channels, wide, static_cast<double>(wide * space), 0.0, c.real(7));
-  scale_elements(place, {space, rows, false}, x, y, scale, shift);
+  kCoefficients.launch(place, {type, p.dtype, c.out(1).dtype(), Dtype::f32, 0, 1, false}, divide_up(rows, kBlock), kBlock, 0, moments.first, moments.second, c.out(1).bytes(), c.out(2).bytes(), none, none, address_of(p.weight), address_of(p.bias), coefficients.first, coefficients.second, rows, channels, wide, static_cast<double>(wide * space), 0.0, c.real(7));
+  scale_elements(place, {space, rows, false}, x, y, coefficients);
   if (y.get() != c.out(0).get()) copy_into(c.out(0), y);
 }
 
@@ -256,8 +263,8 @@ void run_group_norm_backward(Call& c) {
   if (t.numel() == 0 || !has_kernel(type) || !has_kernel(kept) || !has_kernel(c.out(1).dtype())) return execute_on_host(c, t.device());
   const Place place(t.device());
   const Tensor x = contiguous_on_device(t), g = contiguous_on_device(convert(c.tensor(0), type)), mean = contiguous_on_device(convert(c.tensor(2), kept)), rstd = contiguous_on_device(convert(c.tensor(3), kept));
-  RowSums s{scratch(rows, Dtype::f64, t.device()), scratch(rows, Dtype::f64, t.device()), rows, channels, wide, 1 / static_cast<double>(wide * space)};
-  reduce(as_rows(g, rows, space), 2, {Operation::gradient_sums, computed_dtype(type), kept, s.levels.bytes(), s.slopes.bytes(), 0, 0, x.bytes(), mean.bytes(), wide});
+  RowSums s{Twins(rows, Dtype::f64, t.device()), rows, channels, wide, 1 / static_cast<double>(wide * space)};
+  reduce(as_rows(g, rows, space), 2, {Operation::gradient_sums, computed_dtype(type), kept, s.sums.first, s.sums.second, 0, 0, x.bytes(), mean.bytes(), wide});
   gradients_of(c, place, s, {space, rows, false}, g, x, c.out(0), mean, rstd, weight);
 }
 

@@ -62,6 +62,12 @@ def test_many_samples():
     check(lambda x, t: F.cross_entropy(x, t, ignore_index=2), (x, targets_for(x, 2)), 1e-5)
 
 
+def test_rows_that_begin_between_vectors():
+    for dtype in ("float32", "bfloat16"):
+        x = numbers((4 * 1003 + 1,), dtype)
+        check(lambda x, t: F.cross_entropy(x[1:].view(4, 1003), t), (x, cresset.tensor([0, 1002, 5, 500])), TOLERANCE[dtype])
+
+
 def test_an_ignored_sample_has_no_gradient_whatever_its_scores():
     x = numbers((3, 5))
     x[0] = float("nan")

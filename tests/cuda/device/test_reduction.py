@@ -54,6 +54,11 @@ class TestSums:
             for dim in (0, 1, (0, 3), (1, 2), None):
                 check(lambda t, d=dim, v=view: v(t).sum(d), x, 1e-4)
 
+    def test_memory_that_begins_between_vectors(self):
+        for dtype in ("float32", "bfloat16", "uint8"):
+            x = numbers((1 + 40 * 64,), dtype)
+            check(lambda t: (t[1:].view(40, 64).sum(1), t[1:].view(40, 64).sum(0), t[1:].amax()), x, 5e-2)
+
     def test_many_dims_that_cannot_be_merged(self):
         x = numbers((2,) * 15).permute(*range(14, -1, -1))
         check(lambda t: t.sum((0, 2, 4, 6, 8, 10, 12, 14)), x, 1e-4)
@@ -84,15 +89,14 @@ class TestSums:
 
 
 class TestExtremes:
-    @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
-    def test_values_and_first_places(self, dtype):
-        x = (numbers((37, 50), dtype) * 2).round() if dtype in TOLERANCE else numbers((37, 50), dtype)  # with ties
-        for dim in (0, 1):
-            check(lambda t, d=dim: tuple(t.max(d)), x)
-            check(lambda t, d=dim: tuple(t.min(d)), x)
-            check(lambda t, d=dim: t.argmax(d), x)
-            check(lambda t, d=dim: t.amin(d), x)
-        check(lambda t: (t.max(), t.min(), t.argmax(), t.argmin(), t.amax(), *t.aminmax()), x)
+    def test_values_and_first_places(self):
+        x = (2 * numbers((37, 50))).round()  # with ties
+        check(lambda t: (*t.max(0), *t.max(1), *t.min(0), *t.min(1), t.argmax(0), t.argmin(1), t.amin(0), t.amax(1)), x)
+        check(lambda t: (t.max(), t.min(), t.argmax(), t.argmin(), *t.aminmax()), x)
+
+    @pytest.mark.parametrize("dtype", ["float64", "bfloat16", "int64", "uint8"])
+    def test_every_dtype(self, dtype):
+        check(lambda t: (*t.max(1), t.amin(0)), numbers((37, 50), dtype))
 
     def test_the_first_nan_wins(self):
         x = numbers((3, 700))
@@ -110,7 +114,7 @@ class TestExtremes:
 
 
 class TestLogic:
-    @pytest.mark.parametrize("dtype", ["bool", "float32", "uint8"])
+    @pytest.mark.parametrize("dtype", ["bool", "float32"])
     def test_any_all_count(self, dtype):
         x = numbers((23, 40), dtype)
         x[:, 3] = 0
@@ -121,9 +125,10 @@ class TestLogic:
 
 
 class TestMoments:
-    @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-    @pytest.mark.parametrize(("shape", "dim"), [((5, 7), 1), ((50, 24), 0), ((4000,), None)])
-    def test_variance_and_mean(self, dtype, shape, dim):
+    @pytest.mark.parametrize(
+        ("shape", "dim", "dtype"), [((5, 7), 1, "float32"), ((50, 24), 0, "bfloat16"), ((50, 24), 0, "float64"), ((4000,), None, "float32")]
+    )
+    def test_variance_and_mean(self, shape, dim, dtype):
         x, tolerance = numbers(shape, dtype), TOLERANCE[dtype]
         check(lambda t: (t.var(dim), t.std(dim, correction=0), *cresset.var_mean(t, dim), *cresset.std_mean(t, dim, keepdim=True)), x, tolerance)
 
@@ -135,8 +140,8 @@ class TestMoments:
 
     @pytest.mark.parametrize("order", [0.0, 1.0, 2.0, 3.0, 0.5, math.inf, -math.inf])
     def test_norms(self, order):
-        for dtype in ("float32", "complex64") if order in (1.0, 2.0) else ("float32",):
-            check(lambda t: (cresset.linalg.vector_norm(t, order), cresset.linalg.vector_norm(t, order, dim=0)), numbers((31, 12), dtype), 1e-4)
+        check(lambda t: cresset.linalg.vector_norm(t, order), numbers((31, 12)), 1e-4)
+        check(lambda t: cresset.linalg.vector_norm(t, order, dim=0), numbers((31, 12), "complex64" if order == 2 else "float32"), 1e-4)
 
     def test_logsumexp(self):
         x = 50 * numbers((40, 33))

@@ -40,6 +40,11 @@ class TestSoftmax:
         agree_with_gradients(lambda t: softmax(t.permute(2, 0, 1)[:, ::2], 1, dtype=cresset.float32), x, tolerance=1e-3)
         agree_with_gradients(lambda t: softmax(t[1:, 1:, 1:], 2), x, tolerance=1e-3)
 
+    def test_memory_that_begins_between_vectors(self, softmax):
+        x = cresset.randn(20001, generator=cresset.Generator().manual_seed(1))
+        agree_with_gradients(lambda t: softmax(t[1:].view(4, 5000), 1), x, tolerance=1e-5)
+        agree_with_gradients(lambda t: softmax(t[1:].view(1, 20000), 1), x, tolerance=1e-5)
+
     def test_of_nothing(self, softmax):
         assert softmax(cresset.zeros(0, 3, device="cuda"), 1).shape == (0, 3)
         assert softmax(cresset.zeros(3, 0, device="cuda"), 1).shape == (3, 0)
