@@ -1,6 +1,7 @@
 """Before any test: processes that tests start find the installed cresset, not the folder they are started in.
 
-`pytest --device cuda tests/ops tests/nn ...` runs tests with new tensors on another device.
+`pytest --device cuda tests/ops tests/nn ...` runs tests with new tensors on another device, those that modules make when they are imported too. What is
+about the CPU itself (threads, instruction sets, NumPy's memory, errors at once) is marked `cpu_only("why")` and skipped there.
 """
 
 import os
@@ -14,6 +15,22 @@ def pytest_addoption(parser):
     parser.addoption("--device", default="cpu", help="where new tensors go: cpu or cuda")
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "cpu_only(reason): about the CPU itself; skipped with --device")
+    if config.getoption("--device") != "cpu":
+        import cresset
+
+        cresset.set_default_device(config.getoption("--device"))
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--device") == "cpu":
+        return
+    for item in items:
+        for mark in item.iter_markers("cpu_only"):
+            item.add_marker(pytest.mark.skip(reason=f"about the CPU: {mark.args[0]}"))
+
+
 @pytest.fixture(autouse=True)
 def default_device(request):
     device = request.config.getoption("--device")
@@ -24,4 +41,5 @@ def default_device(request):
 
     cresset.set_default_device(device)
     yield
-    cresset.set_default_device(None)
+    cresset.set_default_device(device)
+    cresset.cuda.synchronize()  # an error that the device found late is this test's, not the next one's

@@ -442,7 +442,7 @@ def units(t):
 
 def random_direction(t, generator):
     """Numbers between 0 and 1, scaled to length 1."""
-    real = cresset.rand(numbers(t).shape, generator=generator, dtype=numbers(t).dtype).to(t.device)
+    real = cresset.rand(numbers(t).shape, generator=generator, dtype=numbers(t).dtype, device="cpu").to(t.device)
     real = real / real.norm() if real.numel() else real
     return cresset.view_as_complex(real.reshape(*t.shape, 2)) if t.is_complex() else real.reshape(t.shape)
 
@@ -450,7 +450,7 @@ def random_direction(t, generator):
 def cotangent(output, generator, noncontiguous):
     """A random gradient for an output, itself to be differentiated by."""
     shape = (*output.shape, 2) if noncontiguous else output.shape
-    values = cresset.randn(shape, generator=generator, dtype=output.dtype).to(output.device)
+    values = cresset.randn(shape, generator=generator, dtype=output.dtype, device="cpu").to(output.device)
     return (values[..., 0] if noncontiguous else values).requires_grad_()
 
 

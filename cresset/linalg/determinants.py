@@ -12,7 +12,7 @@ from .checking import check_square
 
 def _sign_of(pivots):
     """1 or -1 for an even or odd number of row exchanges."""
-    places = cresset.arange(1, pivots.size(-1) + 1, dtype=pivots.dtype)
+    places = cresset.arange(1, pivots.size(-1) + 1, dtype=pivots.dtype, device=pivots.device)
     return 1 - 2 * ((pivots != places).sum(-1) % 2)
 
 
@@ -37,11 +37,11 @@ class Determinant(BatchFunction):
         A, value = ctx.saved_tensors
         if not A.numel():
             return cresset.zeros_like(A)
-        identity = cresset.eye(A.size(-1), dtype=A.dtype).expand(A.shape)
+        identity = cresset.eye(A.size(-1), dtype=A.dtype, device=A.device).expand(A.shape)
         if not cresset.is_grad_enabled():
             LU, pivots = ctx.factors
             diagonal = LU.diagonal(0, -2, -1)
-            fixed = cresset.where(diagonal == 0, cresset.full((), cresset.finfo(A.dtype).eps, dtype=A.dtype), diagonal)
+            fixed = diagonal.masked_fill(diagonal == 0, cresset.finfo(A.dtype).eps)
             value = fixed.prod(-1) * _sign_of(pivots).to(A.dtype)
             LU = LU + (fixed - diagonal).diag_embed()
             return lapack.getrs(LU, pivots, identity * _as_matrix(grad * value.conj()), b"C")
@@ -59,7 +59,7 @@ def _as_matrix(number):
 def _products_of_others(values):
     """For each element the product of all others, without a division."""
     n = values.size(-1)
-    ones = cresset.eye(n, dtype=cresset.bool)
+    ones = cresset.eye(n, dtype=cresset.bool, device=values.device)
     return values.unsqueeze(-2).expand(*values.shape, n).masked_fill(ones, 1).prod(-1)
 
 
@@ -92,7 +92,7 @@ class SignAndLog(BatchFunction):
         factor = grad_log
         if A.is_complex():
             factor = cresset.complex(grad_log, -(grad_sign.conj() * sign).imag)
-        identity = cresset.eye(A.size(-1), dtype=A.dtype)
+        identity = cresset.eye(A.size(-1), dtype=A.dtype, device=A.device)
         return cresset.linalg.solve_ex(A.mH, identity * _as_matrix(factor)).result
 
 

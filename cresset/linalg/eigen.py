@@ -16,12 +16,12 @@ from .checking import check_info, check_matrix, check_square, first_failure
 
 def _differences(values):
     """E[j, k] = values[k] - values[j], and 1 on the diagonal."""
-    ones = cresset.eye(values.size(-1), dtype=cresset.bool)
+    ones = cresset.eye(values.size(-1), dtype=cresset.bool, device=values.device)
     return (values.unsqueeze(-2) - values.unsqueeze(-1)).masked_fill(ones, 1)
 
 
 def _without_diagonal(matrix):
-    return matrix.masked_fill(cresset.eye(matrix.size(-1), dtype=cresset.bool), 0)
+    return matrix.masked_fill(cresset.eye(matrix.size(-1), dtype=cresset.bool, device=matrix.device), 0)
 
 
 def _check_phase(who, grad, turned, expected=None):

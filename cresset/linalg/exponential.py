@@ -24,7 +24,7 @@ def _exponential(A):
     halvings = (norms / _RADIUS).log2().ceil().clamp(min=0).nan_to_num(0, 0, 0)
     most = int(all_samples(halvings).max())
     scaled = A * cresset.exp2(-halvings).to(A.dtype).unsqueeze(-1).unsqueeze(-1)
-    identity = cresset.eye(n, dtype=A.dtype)
+    identity = cresset.eye(n, dtype=A.dtype, device=A.device)
     A2 = scaled @ scaled
     A4 = A2 @ A2
     A6 = A4 @ A2

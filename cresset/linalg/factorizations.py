@@ -96,7 +96,7 @@ class LUFactor(BatchFunction):
         m, n = LU.shape[-2:]
         k = min(m, n)
         square, grad_square = LU[..., :k, :k], grad[..., :k, :k]
-        L = square.tril(-1) + cresset.eye(k, dtype=LU.dtype)
+        L = square.tril(-1) + cresset.eye(k, dtype=LU.dtype, device=LU.device)
         U = square.triu()
         from_L, from_U = L.mH @ grad_square.tril(-1), grad_square.triu() @ U.mH
         if n > m:
@@ -123,8 +123,8 @@ def permutation(pivots, m, dtype):
         for i, other in enumerate(exchanges):
             order[i], order[other - 1] = order[other - 1], order[i]
         rows.extend(order)
-    rows = cresset.tensor(rows, dtype=cresset.int64)
-    return cresset.eye(m, dtype=dtype).index_select(0, rows).reshape(*pivots.shape[:-1], m, m).mT
+    rows = cresset.tensor(rows, dtype=cresset.int64, device="cpu")
+    return cresset.eye(m, dtype=dtype, device="cpu").index_select(0, rows).reshape(*pivots.shape[:-1], m, m).mT
 
 
 def _count(pivots):
@@ -198,11 +198,11 @@ def unpack(LU, pivots, unpack_data=True, unpack_pivots=True):
     """(P, L, U) of a compact factorization; what is not asked for is an empty tensor."""
     m, n = LU.shape[-2:]
     k = min(m, n)
-    nothing = cresset.empty(0, dtype=LU.dtype)
+    nothing = cresset.empty(0, dtype=LU.dtype, device=LU.device)
     P = permutation(pivots, m, LU.dtype) if unpack_pivots else nothing
     if not unpack_data:
-        return P, nothing, cresset.empty(0, dtype=LU.dtype)
-    L = LU[..., :, :k].tril(-1) + cresset.eye(m, k, dtype=LU.dtype)
+        return P, nothing, cresset.empty(0, dtype=LU.dtype, device=LU.device)
+    L = LU[..., :, :k].tril(-1) + cresset.eye(m, k, dtype=LU.dtype, device=LU.device)
     return P, L, LU[..., :k, :].triu()
 
 
@@ -285,7 +285,7 @@ class QR(BatchFunction):
         a, tau = lapack.geqrf(A)
         ctx.mode = mode
         if mode == "r":
-            return cresset.empty(0, dtype=A.dtype), a[..., : min(m, n), :].triu()
+            return cresset.empty(0, dtype=A.dtype, device=A.device), a[..., : min(m, n), :].triu()
         columns = m if mode == "complete" else min(m, n)
         Q, R = lapack.orgqr(a, tau, columns), _top(a, columns).triu()
         ctx.set_materialize_grads(False)
@@ -327,7 +327,7 @@ class QR(BatchFunction):
             mirrored = mirrored - mirrored.diagonal(0, -2, -1).imag.mul(1j).diag_embed()
         gA = solve_triangular(R.mH, gQ + Q @ mirrored, upper=False, left=False)
         if n > m:
-            right = cresset.zeros(*Q.shape[:-1], n - m, dtype=Q.dtype) if gR2 is None else Q @ gR2
+            right = Q.new_zeros((*Q.shape[:-1], n - m)) if gR2 is None else Q @ gR2
             gA = cresset.cat([gA, right], -1)
         return gA, None
 
@@ -336,7 +336,7 @@ def _top(a, rows):
     """The first rows of a, with zeros below where there are fewer."""
     if rows <= a.size(-2):
         return a[..., :rows, :]
-    return cresset.cat([a, cresset.zeros(*a.shape[:-2], rows - a.size(-2), a.size(-1), dtype=a.dtype)], -2)
+    return cresset.cat([a, a.new_zeros((*a.shape[:-2], rows - a.size(-2), a.size(-1)))], -2)
 
 
 @with_out
@@ -362,7 +362,7 @@ def qr(A, mode="reduced"):
 def reflectors(input, tau):
     """Householder's reflectors H = I - tau v vᴴ, as pairs (v, tau): v is a column of `input` below a one."""
     m = input.size(-2)
-    places = cresset.arange(m).unsqueeze(-1)
+    places = cresset.arange(m, device=input.device).unsqueeze(-1)
     for i in range(tau.size(-1)):
         column = input[..., :, i : i + 1]
         v = column.masked_fill(places < i, 0).masked_fill(places == i, 1)

@@ -73,13 +73,13 @@ def _call(name, letter, *arguments):
 
 
 def over_samples(function):
-    """Inside vmap, the batch is the first of the leading dimensions."""
+    """Inside vmap, the batch is the first of the leading dimensions. Tensors of a device travel to the CPU, and the results back."""
 
     @functools.wraps(function)
     def batched(*args):
         level = max(map(_native.level_of, args))
         if not level:
-            return function(*args)
+            return function(*args) if args[0].device.type == "cpu" else _on_cpu(function, args)
         pairs = [_native.batch_of(arg) if _native.level_of(arg) == level else (arg, None) for arg in args]
         size = next((value.size(dim) for value, dim in pairs if dim is not None), None)
         values = [
@@ -96,12 +96,18 @@ def over_samples(function):
     return batched
 
 
+def _on_cpu(function, args):
+    device = args[0].device
+    if device.type == "meta":
+        raise NotImplementedError(f"linalg: {function.__name__} is not implemented on 'meta'; it is on 'cpu'")
+    _native.cuda.note_host(f"linalg: {function.__name__}", device.index)
+    results = function(*(arg.cpu() if isinstance(arg, cresset.Tensor) else arg for arg in args))
+    back = tuple(r.to(device) if isinstance(r, cresset.Tensor) else r for r in (results if isinstance(results, tuple) else (results,)))
+    return back if isinstance(results, tuple) else back[0]
+
+
 def column_major(tensor):
     """A fresh copy of matrices in which columns are contiguous, whatever the sizes; conjugation is carried out."""
-    if tensor.device.type != "cpu":
-        raise NotImplementedError(
-            f"linalg: LAPACK's functions are not implemented on '{tensor.device}'; they are on 'cpu'"
-        )
     rows_first = cresset.empty((*tensor.shape[:-2], tensor.size(-1), tensor.size(-2)), dtype=tensor.dtype, device="cpu")
     return rows_first.copy_(tensor.detach().mT).mT
 
@@ -111,8 +117,8 @@ def _empty(like, *sizes, dtype=None):
     dtype = dtype or like.dtype
     batch = like.shape[:-2]
     if len(sizes) == 1:
-        return cresset.empty((*batch, *sizes), dtype=dtype)
-    return cresset.empty((*batch, sizes[1], sizes[0]), dtype=dtype).mT
+        return cresset.empty((*batch, *sizes), dtype=dtype, device="cpu")
+    return cresset.empty((*batch, sizes[1], sizes[0]), dtype=dtype, device="cpu").mT
 
 
 def _batch(like):
@@ -126,7 +132,7 @@ def _at(tensor, place, ndim=2):
 
 
 def _infos(like, numbers):
-    return cresset.tensor(numbers, dtype=cresset.int32).reshape(like.shape[:-2])
+    return cresset.tensor(numbers, dtype=cresset.int32, device="cpu").reshape(like.shape[:-2])
 
 
 def _workspace(ask, dtype):
@@ -134,13 +140,13 @@ def _workspace(ask, dtype):
 
     The first has the matrices' dtype; a second is of integers.
     """
-    work = cresset.zeros(1, dtype=dtype)
-    integers = cresset.zeros(1, dtype=cresset.int64)
+    work = cresset.zeros(1, dtype=dtype, device="cpu")
+    integers = cresset.zeros(1, dtype=cresset.int64, device="cpu")
     ask(work, integers)
     # Single precision may round the size down: two more per million are never missing.
     size = int(work.real.item() if work.is_complex() else work.item())
     size = max(1, size + size // 500_000 + 1)
-    return cresset.empty(size, dtype=dtype), cresset.empty(max(1, int(integers.item())), dtype=cresset.int64)
+    return cresset.empty(size, dtype=dtype, device="cpu"), cresset.empty(max(1, int(integers.item())), dtype=cresset.int64, device="cpu")
 
 
 @over_samples
@@ -178,7 +184,7 @@ def trsm(A, B, upper, left, unitriangular):
     """Solve A X = B (or X A = B unless `left`) with triangular A of the same batch as B."""
     A, X, letter = column_major(A), column_major(B), _LETTERS[B.dtype]
     (m, n), order = X.shape[-2:], A.size(-1)
-    one = cresset.ones(1, dtype=B.dtype)
+    one = cresset.ones(1, dtype=B.dtype, device="cpu")
     if m and n:
         for i in _batch(X):
             options = (b"L" if left else b"R", b"U" if upper else b"L", b"N", b"U" if unitriangular else b"N")
@@ -231,13 +237,13 @@ def gesdd(A, vectors, full_matrices=False):
         return U, S, Vh, _infos(A, [0] * len(_batch(A)))
     job = (b"A" if full_matrices else b"S") if vectors else b"N"
     sizes = (m, U.size(-1) if vectors else 1, Vh.size(-2) if vectors else 1)
-    nothing = cresset.empty(1, dtype=A.dtype)
-    integers = cresset.empty(8 * k, dtype=cresset.int64)
+    nothing = cresset.empty(1, dtype=A.dtype, device="cpu")
+    integers = cresset.empty(8 * k, dtype=cresset.int64, device="cpu")
     larger = max(m, n)
     real_work = []
     if A.is_complex():  # the documented sizes, which serve all versions of LAPACK
         count = max(5 * k * k + 5 * k, 2 * larger * k + 2 * k * k + k) if vectors else 7 * k
-        real_work = [cresset.empty(count, dtype=S.dtype)]
+        real_work = [cresset.empty(count, dtype=S.dtype, device="cpu")]
 
     with_infinities = ()  # gesdd may never come back from these: their results are nan
     if bool(A.isinf().any()):
@@ -266,7 +272,7 @@ def syevd(A, upper, vectors):
     options = (b"V" if vectors else b"N", b"U" if upper else b"L")
     if A.is_complex():
         count = 1 + 5 * n + 2 * n * n if vectors else n
-        real_work = cresset.empty(count, dtype=L.dtype)
+        real_work = cresset.empty(count, dtype=L.dtype, device="cpu")
 
         def run(i, work, size, integers, integer_size):
             arguments = (work, size, real_work, count, integers, integer_size)
@@ -291,8 +297,8 @@ def geev(A, vectors):
     dtype = A.dtype if is_complex else cresset.complex64 if A.dtype == cresset.float32 else cresset.complex128
     numbers = [0] * len(_batch(A))
     if n:
-        nothing = cresset.empty(1, dtype=A.dtype)
-        real_work = [cresset.empty(2 * n, dtype=real_dtype(A.dtype))] if is_complex else []
+        nothing = cresset.empty(1, dtype=A.dtype, device="cpu")
+        real_work = [cresset.empty(2 * n, dtype=real_dtype(A.dtype), device="cpu")] if is_complex else []
 
         def run(i, work, size):
             v = _at(V, i) if vectors else nothing
@@ -314,7 +320,7 @@ def _paired(V, imaginary):
     opens, closes = (imaginary > 0).unsqueeze(-2), (imaginary < 0).unsqueeze(-2)
     following, previous = V.roll(-1, -1), V.roll(1, -1)
     real = cresset.where(closes, previous, V)
-    zero = cresset.zeros((), dtype=V.dtype)
+    zero = cresset.zeros((), dtype=V.dtype, device="cpu")
     return cresset.complex(real, cresset.where(opens, following, cresset.where(closes, -V, zero)))
 
 
@@ -359,24 +365,24 @@ def least_squares(A, B, rcond, driver):
     k = min(m, n)
     real = real_dtype(A.dtype)
     values = _empty(A, k, dtype=real) if driver in ("gelsd", "gelss") else None
-    ranks = None if driver == "gels" else cresset.zeros(A.shape[:-2], dtype=cresset.int64)
+    ranks = None if driver == "gels" else cresset.zeros(A.shape[:-2], dtype=cresset.int64, device="cpu")
     numbers = [0] * len(_batch(A))
     if not (k and columns):
         return X, ranks, values, _infos(A, numbers)
-    bound = cresset.full((1,), rcond, dtype=real)
+    bound = cresset.full((1,), rcond, dtype=real, device="cpu")
     real_work, integer_work = [], []
     if driver == "gelsy":
-        integer_work = [cresset.zeros(n, dtype=cresset.int64)]
-        real_work = [cresset.empty(2 * n, dtype=real)] if is_complex else []
+        integer_work = [cresset.zeros(n, dtype=cresset.int64, device="cpu")]
+        real_work = [cresset.empty(2 * n, dtype=real, device="cpu")] if is_complex else []
     elif driver == "gelss":
-        real_work = [cresset.empty(5 * k, dtype=real)] if is_complex else []
+        real_work = [cresset.empty(5 * k, dtype=real, device="cpu")] if is_complex else []
     elif driver == "gelsd":
         # The documented sizes, with the smallest subproblem LAPACK may use (25) taken as 1 to be safe.
         levels = max(0, int(math.log2(k)) + 1)
-        integer_work = [cresset.empty(3 * k * levels + 11 * k, dtype=cresset.int64)]
+        integer_work = [cresset.empty(3 * k * levels + 11 * k, dtype=cresset.int64, device="cpu")]
         if is_complex:
             count = 10 * max(m, n) + 2 * 25 * max(m, n) + 8 * max(m, n) * levels + 3 * 25 * columns
-            real_work = [cresset.empty(count + max(26**2, max(m, n) * (1 + columns) + 2 * columns), dtype=real)]
+            real_work = [cresset.empty(count + max(26**2, max(m, n) * (1 + columns) + 2 * columns), dtype=real, device="cpu")]
 
     def run(i, work, size):
         matrices = (m, n, columns, _at(a, i), m, _at(X, i), max(m, n))

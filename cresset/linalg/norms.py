@@ -56,7 +56,7 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     if not is_name and abs(ord) not in (1, 2, math.inf):
         raise RuntimeError(f"{who}: Order {ord} not supported.")
     singular = ord == "nuc" or (not is_name and abs(ord) == 2)
-    check_floating(who, A if dtype is None else cresset.empty(0, dtype=dtype), low_precision=not singular)
+    check_floating(who, A if dtype is None else A.new_empty(0, dtype=dtype), low_precision=not singular)
     if ord == "fro":
         return cresset.linalg_vector_norm(A, 2, [first, second], keepdim, dtype=dtype)
     if singular:

@@ -43,7 +43,8 @@ class Inverse(BatchFunction):
     @staticmethod
     def forward(ctx, A):
         LU, pivots, info = lapack.getrf(A)
-        X = lapack.getrs(LU, pivots, cresset.eye(A.size(-1), dtype=A.dtype).expand(A.shape))
+        identity = cresset.eye(A.size(-1), dtype=A.dtype, device=A.device)
+        X = lapack.getrs(LU, pivots, identity.expand(A.shape))
         ctx.mark_non_differentiable(info)
         ctx.save_for_backward(X)
         return X, info
@@ -214,7 +215,7 @@ class PseudoInverse(BatchFunction):
             _check_values("linalg.pinv", info)
             size = values
         kept = size > _bound(size, atol, rtol)
-        inverse = cresset.where(kept, 1 / values, cresset.zeros((), dtype=values.dtype)).to(A.dtype)
+        inverse = cresset.where(kept, 1 / values, values.new_zeros(())).to(A.dtype)
         P = (right.mH * inverse.unsqueeze(-2)) @ left.mH
         ctx.save_for_backward(A, P)
         return P
@@ -242,7 +243,7 @@ def _tolerances(who, A, atol, rtol):
 
     def as_tensor(value, name):
         if not isinstance(value, cresset.Tensor):
-            return cresset.tensor(float(value), dtype=real)
+            return cresset.tensor(float(value), dtype=real, device=A.device)
         if value.is_complex():
             raise RuntimeError(f"{who}: {name} tensor of complex type is not supported, got {name_of(value.dtype)}")
         return value.detach()
@@ -254,13 +255,13 @@ def _tolerances(who, A, atol, rtol):
     atol = as_tensor(atol, "atol")
     if rtol is None:
         # The relative bound rests where an absolute one was given.
-        return atol, cresset.where(atol > 0, cresset.zeros((), dtype=real), cresset.full((), default, dtype=real))
+        return atol, cresset.where(atol > 0, as_tensor(0.0, "rtol"), as_tensor(default, "rtol"))
     return atol, as_tensor(rtol, "rtol")
 
 
 def _bound(values, atol, rtol):
     """The size up to which singular values count as zero."""
-    largest = values.amax(-1) if values.size(-1) else cresset.zeros(values.shape[:-1], dtype=values.dtype)
+    largest = values.amax(-1) if values.size(-1) else values.new_zeros(values.shape[:-1])
     return cresset.maximum(atol.to(values.dtype), rtol.to(values.dtype) * largest).unsqueeze(-1)
 
 
@@ -296,7 +297,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
     if tol is not None:
         atol, rtol = tol, 0.0
     if not A.numel():
-        return cresset.zeros(A.shape[:-2], dtype=cresset.int64)
+        return cresset.zeros(A.shape[:-2], dtype=cresset.int64, device=A.device)
     atol, rtol = _tolerances(who, A, atol, rtol)
     with cresset.no_grad():
         values = cresset.linalg.eigvalsh(A).abs() if hermitian else cresset.linalg.svdvals(A)
@@ -321,9 +322,9 @@ class LeastSquares(BatchFunction):
         X = X[..., :n, :].clone()
         # Residuals are given where the solution is unique and leaves some: never by gelsy, as in PyTorch.
         ctx.has_residuals = driver != "gelsy" and A.size(-2) > n and (driver == "gels" or bool((all_samples(rank) == n).all()))
-        residuals = (A @ X - B).abs().square().sum(-2) if ctx.has_residuals else cresset.empty(0, dtype=real)
-        rank = cresset.empty(0, dtype=cresset.int64) if rank is None else rank
-        values = cresset.empty(0, dtype=real) if values is None else values
+        residuals = (A @ X - B).abs().square().sum(-2) if ctx.has_residuals else A.new_empty(0, dtype=real)
+        rank = A.new_empty(0, dtype=cresset.int64) if rank is None else rank
+        values = A.new_empty(0, dtype=real) if values is None else values
         ctx.save_for_backward(A, B, X)
         ctx.mark_non_differentiable(rank, values)
         return X, residuals, rank, values

@@ -28,7 +28,7 @@ def logdet(input):
     sign, logabsdet = cresset.linalg.slogdet(input)
     if input.is_complex():
         return sign.log() + logabsdet
-    return cresset.where(sign == -1, cresset.full((), math.nan, dtype=logabsdet.dtype), logabsdet)
+    return cresset.where(sign == -1, cresset.full((), math.nan, dtype=logabsdet.dtype, device=logabsdet.device), logabsdet)
 
 
 @function(method=True, out=True)
@@ -112,7 +112,8 @@ def cholesky_inverse(input, upper=False):
     """
     from cresset.linalg.triangular import cholesky_solve as solve
 
-    return solve(cresset.eye(input.shape[-1] if input.ndim else 0, dtype=input.dtype), input, upper, "cholesky_inverse")
+    identity = cresset.eye(input.shape[-1] if input.ndim else 0, dtype=input.dtype, device=input.device)
+    return solve(identity, input, upper, "cholesky_inverse")
 
 
 @function(method=True, out=True)
@@ -292,7 +293,7 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     matrix = A if M is None else A - M.expand(A.shape)
     if m < n:
         matrix = matrix.mH
-    basis = matrix @ cresset.randn(matrix.size(-1), q, dtype=A.dtype)
+    basis = matrix @ cresset.randn(matrix.size(-1), q, dtype=A.dtype, device=A.device)
     Q = cresset.linalg.qr(basis).Q
     for _ in range(niter):
         Q = cresset.linalg.qr(matrix.mH @ Q).Q

@@ -434,6 +434,7 @@ void add_cuda(PyObject* module) {
   m.def("cudnn_version", cudnn_version, "Of the library, which is looked for; 0 when it is not there.");
 
   m.def("operators_on_host", operators_on_host, "The operators that were computed on the CPU for want of a kernel.");
+  m.def("note_host", [](const std::string& name, int device) { note_host(name, Device{DeviceType::cuda, static_cast<int8_t>(device)}); }, "Warn once that what is named here is computed on the CPU.");
   m.def("refuse_host", [](bool on) { refuses_host = on; });
   m.def("compile_statistics", [] {
     const CompileStatistics s = compile_statistics();

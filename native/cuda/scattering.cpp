@@ -268,10 +268,16 @@ void masked_fill(Call& c, const Tensor& out, const Value& value) {
   const Tensor input = c.tensor(0), mask = c.tensor(1);
   if (out.numel() == 0) return;
   if (is_expanded(out)) {
+    if (warn) warn("Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation.");
     // Only what the mask covers may be written: an element can be covered in one place and not in another.
     const Tensor indices[1] = {view_of(mask, out.sizes(), expanded_strides("masked_fill", mask, out.sizes()), mask.offset())};
     const AdvancedIndex a = resolve_index("masked_fill_", out, indices);
-    const Tensor one = value.is_tensor() ? convert(Tensor(value.tensor_), out.dtype()) : number(value.scalar_, out.dtype(), out.device());
+    Tensor one = value.is_tensor() ? convert(Tensor(value.tensor_), out.dtype()) : number(value.scalar_, out.dtype(), out.device());
+    if (one.device().is_cpu()) {  // a number that was left in host memory for `where`
+      const Tensor there = empty({}, one.dtype(), out.device());
+      copy_into(there, one);
+      one = there;
+    }
     return write_indexed(walk_through(a, out, one), size_of(out.dtype()), on(out, Dtype::i64, 0));
   }
   fill_where(out, input, mask, value);

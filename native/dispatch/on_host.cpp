@@ -22,15 +22,19 @@ Known& known() {
   return *the;
 }
 
-void note(const Operator& op, Device device) {
-  check_implemented(!refuses_host, op.name(), ": not implemented on '", device, "', and computing on the CPU instead was refused");
+}  // namespace
+
+void note_host(const std::string& name, Device device) {
+  check_implemented(!refuses_host, name, ": not implemented on '", device, "', and computing on the CPU instead was refused");
   {
     std::lock_guard guard(known().lock);
-    if (std::find(known().names.begin(), known().names.end(), op.name()) != known().names.end()) return;
-    known().names.push_back(op.name());
+    if (std::find(known().names.begin(), known().names.end(), name) != known().names.end()) return;
+    known().names.push_back(name);
   }
-  if (warn) warn(join(op.name(), ": has no kernel for '", device, "' yet and is computed on the CPU: its arguments and results are copied there and back. This is right, but slow"));
+  if (warn) warn(join(name, ": has no kernel for '", device, "' yet and is computed on the CPU: its arguments and results are copied there and back. This is right, but slow"));
 }
+
+namespace {
 
 // One tensor on its way: the original, the copy that the CPU works on, and the copy as it was.
 struct Traveller {
@@ -90,7 +94,7 @@ uint64_t seed_on_host(const Call& c, int at, Device device) {
 void execute_on_host(Call& c, Device device) {
   const Operator& op = c.op;
   check_implemented(op.run[0], op.name(), ": not implemented on '", device, "'");
-  note(op, device);
+  note_host(op.name(), device);
   Luggage luggage;
   Call there(op);
   SmallVector<Tensor, 2> kept[kMaxArguments];

@@ -381,6 +381,7 @@ void execute_pointwise(Call& c) {
   const bool wraps = compute == Compute::i64 && size_of(common) < 8 && def.promotion != Promotion::to_bool;
   Operand operands[1 + kMaxPointwiseInputs];
   alignas(16) char numbers[kMaxPointwiseInputs][16];
+  Tensor converted[kMaxPointwiseInputs];
   Dims strides[kMaxPointwiseInputs];
   int tensors = 0;
   for (int i = 0; i < def.input_count; ++i) {
@@ -388,7 +389,12 @@ void execute_pointwise(Call& c) {
     const Dtype wanted = def.inputs[i] == 'b' ? Dtype::b8 : loop_dtype;
     const bool wraps_this = wraps && wanted == loop_dtype && def.inputs[i] != 'l' && def.inputs[i] != 'h';
     if (v.kind == Kind::tensor) {
-      const Tensor t(v.tensor_);
+      Tensor t(v.tensor_);
+      if (wraps_this && t.dim() == 0 && t.dtype() != common && has_backend(t.device())) {  // its value is not known here
+        converted[i] = empty({}, common, t.device());
+        copy_into(converted[i], t);
+        t = converted[i];
+      }
       if (wraps_this && t.dim() == 0 && t.dtype() != common && t.device().is_cpu()) {
         const int64_t number = wrapped(item(t).integer, common);
         std::memcpy(numbers[i], &number, sizeof number);

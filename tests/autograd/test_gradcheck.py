@@ -8,11 +8,15 @@ from cresset.autograd.gradcheck import GradcheckError, get_analytical_jacobian, 
 
 
 def real(*shape):
-    return cresset.randn(shape, dtype=cresset.float64, generator=cresset.Generator().manual_seed(1)).requires_grad_()
+    return cresset.randn(
+        shape, dtype=cresset.float64, generator=cresset.Generator(cresset.get_default_device()).manual_seed(1)
+    ).requires_grad_()
 
 
 def complex_(*shape):
-    return cresset.randn(shape, dtype=cresset.complex128, generator=cresset.Generator().manual_seed(1)).requires_grad_()
+    return cresset.randn(
+        shape, dtype=cresset.complex128, generator=cresset.Generator(cresset.get_default_device()).manual_seed(1)
+    ).requires_grad_()
 
 
 RIGHT = [

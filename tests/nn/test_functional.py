@@ -12,7 +12,7 @@ from cresset.autograd import gradcheck
 
 def values(*shape):
     return cresset.randn(
-        *shape, dtype=cresset.float64, generator=cresset.Generator().manual_seed(sum(shape))
+        *shape, dtype=cresset.float64, generator=cresset.Generator(cresset.get_default_device()).manual_seed(sum(shape))
     ).requires_grad_()
 
 

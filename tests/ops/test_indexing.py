@@ -51,7 +51,11 @@ def test_every_layout_reads_the_same(layout):
     [
         (lambda: X[index(5)], IndexError, "index 5 is out of bounds for dimension 0 with size 3"),
         (lambda: X[:, index(-5)], IndexError, "index -5 is out of bounds for dimension 1 with size 4"),
-        (lambda: X[index(0, 1), index(0, 1, 2)], IndexError, r"could not be broadcast together with shapes \[2\], \[3\]"),
+        (
+            lambda: X[index(0, 1), index(0, 1, 2)],
+            IndexError,
+            r"could not be broadcast together with shapes \[2\], \[3\]",
+        ),
         (lambda: X[cresset.tensor([1.0])], IndexError, "must be long, int, byte or bool tensors"),
         (lambda: X[cresset.tensor([True, False])], IndexError, r"The shape of the mask \[2\] at index 0"),
         (lambda: X.index_select(0, index(3)), IndexError, "index out of range in self"),
@@ -84,8 +88,9 @@ def test_masks_longer_than_a_chunk_keep_their_order():
     assert (x % 7 == 3).nonzero().squeeze(1).equal(cresset.arange(3, 50_000, 7))
 
 
+@pytest.mark.cpu_only("threads")
 def test_results_do_not_depend_on_the_number_of_threads():
-    generator = cresset.Generator().manual_seed(0)
+    generator = cresset.Generator(cresset.get_default_device()).manual_seed(0)
     x = cresset.rand(5000, 40, generator=generator)
     i = cresset.randint(0, 5000, (20_000,), generator=generator)
     results = []

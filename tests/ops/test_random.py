@@ -64,7 +64,7 @@ def test_the_same_seed_gives_the_same_numbers():
 
 
 def test_a_generator_is_a_stream_of_its_own():
-    generator = cresset.Generator().manual_seed(7)
+    generator = cresset.Generator(cresset.get_default_device()).manual_seed(7)
     default = cresset.rand(3)
     cresset.manual_seed(1)
     a = cresset.rand(3, generator=generator)

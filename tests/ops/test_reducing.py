@@ -231,6 +231,7 @@ def _digest():
     return hashlib.sha256(b"".join(r.numpy().tobytes() for r in results)).hexdigest()
 
 
+@pytest.mark.cpu_only("threads")
 def test_results_do_not_depend_on_the_number_of_threads():
     pytest.importorskip("numpy")
     before = cresset.get_num_threads()
@@ -244,6 +245,7 @@ def test_results_do_not_depend_on_the_number_of_threads():
     assert len(digests) == 1
 
 
+@pytest.mark.cpu_only("instruction sets")
 @pytest.mark.parametrize("level", ["baseline", "avx2"])
 def test_results_do_not_depend_on_the_instruction_set(level):
     pytest.importorskip("numpy")

@@ -6,6 +6,8 @@ import cresset
 import cresset.nn.functional as F  # noqa: N812
 from cresset import nn
 
+pytestmark = pytest.mark.cpu_only("how work is shared among its threads")
+
 ELEMENTS = 300_000  # above every kernel's threshold
 
 

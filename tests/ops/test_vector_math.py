@@ -10,6 +10,8 @@ import pytest
 
 import cresset
 
+pytestmark = pytest.mark.cpu_only("the vector functions of its instruction sets")
+
 INF, NAN = math.inf, math.nan
 
 

@@ -40,7 +40,7 @@ def start(dtype, layout=LAYOUTS["contiguous"]):
 
 
 def train(optimizer, params, steps=6):
-    generator = cresset.Generator().manual_seed(1)
+    generator = cresset.Generator(cresset.get_default_device()).manual_seed(1)
     for step in range(steps):
         for index, p in enumerate(params):
             # One parameter joins late: its step count is its own.
