@@ -4,6 +4,7 @@
 about the CPU itself (threads, instruction sets, NumPy's memory, errors at once) is marked `cpu_only("why")` and skipped there.
 """
 
+import contextlib
 import os
 
 import pytest
@@ -43,3 +44,23 @@ def default_device(request):
     yield
     cresset.set_default_device(device)
     cresset.cuda.synchronize()  # an error that the device found late is this test's, not the next one's
+
+
+@pytest.fixture
+def refused(request):
+    """pytest.raises(error, match=...); a device finds a bad index late, at the next synchronisation, and says so in words of its own."""
+    on_cpu = request.config.getoption("--device") == "cpu"
+
+    @contextlib.contextmanager
+    def refusing(error, match):
+        if on_cpu:
+            with pytest.raises(error, match=match):
+                yield
+            return
+        import cresset
+
+        with pytest.raises((error, IndexError), match=f"{match}|is out of bounds for size"):
+            yield
+            cresset.cuda.synchronize()
+
+    return refusing

@@ -95,6 +95,8 @@ Answer gather(const NamedVariant& names, PyObject* param, PyObject* state, Updat
   target.singles_on_device = first && is_tensor(first) && has_backend(impl_of(first)->storage->device);
   for (int i = 0; i < v.single_count; ++i)
     if (const Answer a = take(names.singles[i], target.singles[i], target.singles_on_device ? device : Device{}); a != Answer::ready) return a;
+  for (int i = 1; i < v.single_count && target.singles_on_device; ++i)  // a state that was loaded can have several dtypes
+    if (target.singles[i].dtype() != target.singles[0].dtype()) return Answer::elsewhere;
   return Answer::ready;
 }
 

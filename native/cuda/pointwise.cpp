@@ -59,7 +59,7 @@ int unroll_of(const Key& k) { return k.vector ? (k.count > 2 ? 2 : 4) : 2; }
 
 Kernel compile(const Key& k, const Operator* op) {
   const auto type = [&](int i) { return join("dtype_", tag_of(static_cast<Dtype>(k.dtypes[i]))); };
-  std::string text = op ? formula_text(op->name(), k.which, kComputeNames[k.compute])
+  std::string text = op ? formula_text(op->pointwise->name, k.which, kComputeNames[k.compute])
                         : join("#include \"math.cuh\"\n__device__ __forceinline__ ", type(1), " formula(", type(1), " x, const Attribute*) { return x; }\n");
   std::string inputs, arguments;
   for (int i = 1; i < k.count; ++i) {

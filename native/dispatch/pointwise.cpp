@@ -508,6 +508,7 @@ static Tensor backward_loop(const Operator& op, int which, const Tensor& grad, s
   Dims strides[kMaxOperands];
   int count = 1;
   const auto add = [&](const Tensor& t, Dtype wanted) {
+    check(t.device() == info.device || (t.dim() == 0 && t.device().is_cpu()), who, ": Expected all tensors to be on the same device, but found at least two devices, ", info.device, " and ", t.device(), "!");
     operands[count] = {t->data(), t.dtype(), wanted, expanded_strides(who, t, sizes)};
     strides[count - 1] = operands[count].strides;
     ++count;

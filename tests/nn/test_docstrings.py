@@ -18,6 +18,7 @@ MODULES = [
 ]
 
 
+@pytest.mark.cpu_only("examples print no device")
 @pytest.mark.parametrize("name", MODULES)
 @pytest.mark.filterwarnings("ignore:Lazy modules")
 def test_examples(name):

@@ -37,7 +37,7 @@ def test_the_cpu_is_refused():
     with pytest.raises(ValueError, match="Expected a non cpu device"):
         nn.parallel.scatter(cresset.ones(2), ["cpu"])
     with pytest.raises(AssertionError, match="not implemented for CPU"):
-        nn.parallel.gather([cresset.ones(2)], 0)
+        nn.parallel.gather([cresset.ones(2, device="cpu")], 0)
     with pytest.raises(AssertionError, match="not implemented for CPU"):
         nn.parallel.replicate(nn.Linear(1, 1), [0])
 

@@ -68,8 +68,8 @@ def test_every_layout_reads_the_same(layout):
         (lambda: cresset.embedding(X[0].float(), index(0)), RuntimeError, "'weight' must be 2-D"),
     ],
 )
-def test_a_wrong_index_is_an_error_that_says_so(call, error, message):
-    with pytest.raises(error, match=message):
+def test_a_wrong_index_is_an_error_that_says_so(call, error, message, refused):
+    with refused(error, message):
         call()
 
 

@@ -50,12 +50,12 @@ def test_pools_have_derivatives_of_every_order(rank):
         assert gradgradcheck(lambda t: pool(t, argument), (x,))
 
 
-def test_errors_say_what_is_wrong():
+def test_errors_say_what_is_wrong(refused):
     with pytest.raises(RuntimeError, match="pad should be at most half of effective kernel size"):
         F.max_pool2d(cresset.ones(1, 5, 5), 2, padding=2)
     with pytest.raises(RuntimeError, match="Output size is too small"):
         F.avg_pool2d(cresset.ones(1, 5, 5), 7)
-    with pytest.raises(RuntimeError, match="invalid max index"):
+    with refused(RuntimeError, "invalid max index"):
         F.max_unpool1d(cresset.ones(1, 1), cresset.tensor([[9]]), 2)
 
 

@@ -33,6 +33,7 @@ def test_products_of_whole_numbers_are_exact_in_every_layout(sizes, transposed):
         assert ((a.to(dtype) @ b.to(dtype)) == expected.to(dtype)).all()
 
 
+@pytest.mark.cpu_only("threads")
 @pytest.mark.parametrize("batch", [(), (5,), (2,)])
 def test_results_do_not_depend_on_the_number_of_threads(batch):
     a, b = cresset.randn(*batch, 200, 400), cresset.randn(*batch, 400, 201)

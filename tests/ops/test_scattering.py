@@ -28,6 +28,7 @@ def test_assignment_under_a_mask():
     assert x.tolist() == [[0, 1, 2], [1, 2, 3]]
 
 
+@pytest.mark.cpu_only("which of several writes counts is not settled on a device")
 def test_the_last_of_several_writes_counts():
     x = cresset.zeros(2)
     x[index(0, 0, 0)] = cresset.tensor([1.0, 2.0, 3.0])
@@ -128,8 +129,8 @@ X = cresset.zeros(3, 4)
         (lambda: X.scatter_(0, cresset.tensor([[0]]), X), RuntimeError, "single memory location"),
     ],
 )
-def test_a_wrong_write_is_an_error_that_says_so(call, error, message):
-    with pytest.raises(error, match=message):
+def test_a_wrong_write_is_an_error_that_says_so(call, error, message, refused):
+    with refused(error, message):
         call()
 
 
