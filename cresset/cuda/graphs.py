@@ -59,8 +59,8 @@ class CUDAGraph:
         _users[self._index, self._pool] += 1
         self._stream = stream
         self._random = _native_cuda.allocate(self._index, 16, stream)
-        _native_cuda.begin_random_capture(self._index, self._random)
         _native_cuda.capture_begin(self._index, stream, self._pool, _MODES[capture_error_mode])
+        _native_cuda.begin_random_capture(self._index, self._random)
 
     def capture_end(self):
         """End recording and make the work ready."""
