@@ -28,15 +28,6 @@ from .devices import (  # noqa: F401
 )
 from .errors import AcceleratorError, CudaError, DeferredCudaCallError, OutOfMemoryError, check_error, cudaStatus  # noqa: F401
 from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables  # noqa: F401
-from .management import (  # noqa: F401
-    clock_rate,
-    device_memory_used,
-    list_gpu_processes,
-    memory_usage,
-    power_draw,
-    temperature,
-    utilization,
-)
 from .memory import (  # noqa: F401
     CUDAPluggableAllocator,
     MemPool,
@@ -50,6 +41,7 @@ from .memory import (  # noqa: F401
     get_per_process_memory_fraction,
     host_memory_stats,
     host_memory_stats_as_nested_dict,
+    list_gpu_processes,
     max_memory_allocated,
     max_memory_cached,
     max_memory_reserved,
@@ -161,7 +153,14 @@ def _add_types():
 _add_types()
 
 
+_OF_MANAGEMENT = frozenset(["clock_rate", "device_memory_used", "memory_usage", "power_draw", "temperature", "utilization"])
+
+
 def __getattr__(name):
+    if name in _OF_MANAGEMENT:  # imported when one is first asked for
+        from . import management
+
+        return getattr(management, name)
     if name in ("amp", "comm"):
         import importlib
 

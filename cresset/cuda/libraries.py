@@ -1,6 +1,5 @@
 """Where NVIDIA's libraries lie: as Python packages (the extra `cresset[cuda]`), where CRESSET_CUDA_LIBRARIES says, or where the system looks."""
 
-import ctypes
 import functools
 import os
 import pathlib
@@ -20,6 +19,8 @@ def package_folders():
 @functools.cache
 def open_library(*names):
     """(the library as ctypes has it, the path or name that was opened), looked for as the native part does; (None, "") when it is not there."""
+    import ctypes  # when it is first needed: programs ask torch.cuda.is_available() and go on
+
     wished = [folder for folder in os.environ.get("CRESSET_CUDA_LIBRARIES", "").split(":") if folder]
     for folder in [*wished, *package_folders(), "", "/usr/local/cuda/lib64"]:
         for name in names:

@@ -7,7 +7,6 @@ from .. import _native
 from .absent import require, require_for
 from .devices import device_index, get_device_name
 from .history import _dump_snapshot, _record_memory_history, _snapshot, segments, timeline  # noqa: F401
-from .management import list_gpu_processes
 
 __all__ = [
     "CUDAPluggableAllocator", "MemPool", "caching_allocator_alloc", "caching_allocator_delete", "caching_allocator_disabled", "caching_allocator_enable",
@@ -164,6 +163,13 @@ def mem_get_info(device=None):
     """(free bytes, all bytes) of a device."""
     require()
     return _native_cuda.memory_info(device_index(device))
+
+
+def list_gpu_processes(device=None):
+    """The processes that use a device and how much memory each has, as text."""
+    from .management import list_gpu_processes as listed
+
+    return listed(device)
 
 
 def get_per_process_memory_fraction(device=None):

@@ -1,7 +1,6 @@
 """Ranges and marks for NVIDIA's profilers, through NVTX where it is installed, and for `cresset.profiler` in any case."""
 
 import contextlib
-import ctypes
 import functools
 import itertools
 import threading
@@ -11,13 +10,13 @@ from .libraries import open_library
 
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 
-# Names of the functions, and what they take and give.
+# The functions, and the names of what they take and give, as ctypes has them.
 _FUNCTIONS = {
-    "nvtxRangePushA": ([ctypes.c_char_p], ctypes.c_int),
-    "nvtxRangePop": ([], ctypes.c_int),
-    "nvtxRangeStartA": ([ctypes.c_char_p], ctypes.c_uint64),
-    "nvtxRangeEnd": ([ctypes.c_uint64], None),
-    "nvtxMarkA": ([ctypes.c_char_p], None),
+    "nvtxRangePushA": (["c_char_p"], "c_int"),
+    "nvtxRangePop": ([], "c_int"),
+    "nvtxRangeStartA": (["c_char_p"], "c_uint64"),
+    "nvtxRangeEnd": (["c_uint64"], None),
+    "nvtxMarkA": (["c_char_p"], None),
 }
 _open = threading.local()  # .recorded: of each range that is open in this thread, whether cresset.profiler has it
 _numbers = itertools.count(1)
@@ -26,12 +25,15 @@ _numbers = itertools.count(1)
 @functools.cache
 def _library():
     """NVTX's functions by name; none where the library is not installed."""
+    import ctypes
+
     for names in (("libnvToolsExt.so.1", "libnvToolsExt.so"), ("libnvtx3interop.so.1", "libnvtx3interop.so")):
         library, _ = open_library(*names)
         found = {name: getattr(library, name, None) for name in _FUNCTIONS} if library is not None else {}
         if found and None not in found.values():
             for name, (takes, gives) in _FUNCTIONS.items():
-                found[name].argtypes, found[name].restype = takes, gives
+                found[name].argtypes = [getattr(ctypes, kind) for kind in takes]
+                found[name].restype = gives and getattr(ctypes, gives)
             return found
     return {}
 
