@@ -131,8 +131,18 @@ struct Plan {
   bool possible = false;
 };
 struct Plans {
+  static constexpr size_t kMost = 8192;  // then all are forgotten: programs whose shapes never come again
   std::mutex lock;
   std::unordered_map<Key, Plan, KeyHash> all;
+
+  void make_room() {
+    if (all.size() < kMost) return;
+    for (const auto& [key, plan] : all) {
+      library().cublasLtMatmulDescDestroy(plan.product);
+      for (const Descriptor d : {plan.a, plan.b, plan.c, plan.d}) library().cublasLtMatrixLayoutDestroy(d);
+    }
+    all.clear();
+  }
 };
 Plans& plans() {
   static auto* the = new Plans;
@@ -232,7 +242,10 @@ bool multiply(const Place& place, const MatrixProduct& p) {
 
   std::lock_guard guard(plans().lock);
   auto found = plans().all.find(key);
-  if (found == plans().all.end()) found = plans().all.emplace(key, make_plan(key, p)).first;
+  if (found == plans().all.end()) {
+    plans().make_room();
+    found = plans().all.emplace(key, make_plan(key, p)).first;
+  }
   const Plan& plan = found->second;
   if (!plan.possible) return false;
   if (p.bias) CRESSET_CUBLASLT(cublasLtMatmulDescSetAttribute(plan.product, kBiasPointer, &p.bias, sizeof p.bias));

@@ -376,7 +376,11 @@ bool convolve(const Place& place, const ConvolutionSizes& sizes, void* x, void* 
   Key key{sizes, place.device, cudnn_settings.tf32, cudnn_settings.deterministic, cudnn_settings.benchmark};
   std::lock_guard guard(plans().lock);
   auto found = plans().all.find(key);
-  if (found == plans().all.end()) found = plans().all.emplace(key, make_plan(place, key, x, w, y)).first;
+  if (found == plans().all.end()) {
+    constexpr size_t kMost = 4096;  // then all are forgotten: programs whose shapes never come again
+    if (plans().all.size() >= kMost) plans().all.clear();
+    found = plans().all.emplace(key, make_plan(place, key, x, w, y)).first;
+  }
   Plan& plan = found->second;
   if (!plan.plan) return false;
   if (run_once(place, plan, x, w, y)) return true;

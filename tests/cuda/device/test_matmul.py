@@ -192,3 +192,11 @@ def test_products_of_integers_are_the_cpus(recwarn):
     cresset._native.cuda.refuse_host(False)
     a = cresset.arange(6).view(2, 3)
     assert (a.cuda() @ a.cuda().t()).tolist() == [[5, 14], [14, 50]]
+
+
+def test_more_shapes_than_plans_are_kept():
+    vector = cresset.ones(9000, device="cuda")
+    for length in range(1, 9000, 1):
+        last = cresset.dot(vector[:length], vector[:length])
+    assert last.item() == 8999
+    assert cresset.dot(vector[:2], vector[:2]).item() == 2
