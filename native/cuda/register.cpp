@@ -17,6 +17,7 @@ void register_cuda_operators() {
   register_cuda_rearranging(r);
   register_cuda_reduction(r);
   register_cuda_scattering(r);
+  register_cuda_searching(r);
   register_cuda_softmax(r);
   register_cuda_sorting(r);
   register_cuda_updates();

@@ -20,6 +20,7 @@ void register_cuda_sampling(Registry& r);
 void register_cuda_rearranging(Registry& r);
 void register_cuda_reduction(Registry& r);
 void register_cuda_scattering(Registry& r);
+void register_cuda_searching(Registry& r);
 void register_cuda_softmax(Registry& r);
 void register_cuda_sorting(Registry& r);
 void register_cuda_updates();

@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kTile = 32, kRows = 8, kMostDims = 8;
 
-const KernelFamily kTranspose("transpose.cuh", "transpose", {"WORD", "RANK"});
+const KernelFamily kTranspose("transpose.cuh", "transpose", {"WORD", "RANK"}, {"-DSINGLE"});
+const KernelFamily kPairs("transpose.cuh", "transpose_pairs", {"RANK"}, {"-DPAIRS"});
 
 // As in transpose.cuh.
 struct Transposition {
@@ -58,7 +59,11 @@ bool copy_by_tiles(const Walked& w, char* to, const char* from, int64_t width, D
     if (w.from[d] == 1 && w.sizes[d] >= 8 && (other < 0 || w.sizes[d] > w.sizes[other])) other = d;
   if (other < 0 || w.from[last] <= 1) return false;
   Transposition t{to, from, w.sizes[last], w.sizes[other], w.to[other], w.from[last], {}, {}, {}, {}, {}};
-  const int64_t column_tiles = divide_up(t.columns, kTile), row_tiles = divide_up(t.rows, kTile);
+  int64_t together = t.columns | t.rows | t.to_row | t.from_column | static_cast<int64_t>((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) / 2);
+  for (int64_t d = 0; d < last; ++d)
+    if (d != other) together |= w.to[d] | w.from[d];
+  const bool pairs = width == 2 && together % 2 == 0;
+  const int64_t tile = pairs ? 2 * kTile : kTile, column_tiles = divide_up(t.columns, tile), row_tiles = divide_up(t.rows, tile);
   t.column_tiles = Divider(column_tiles);
   t.row_tiles = Divider(row_tiles);
   int64_t blocks = column_tiles * row_tiles;
@@ -72,7 +77,8 @@ bool copy_by_tiles(const Walked& w, char* to, const char* from, int64_t width, D
     blocks *= w.sizes[d];
   }
   if (blocks >= std::numeric_limits<int32_t>::max()) return false;
-  kTranspose.launch(Place(device), {static_cast<int>(width), compiled}, blocks, kTile * kRows, 0, t);
+  if (pairs) kPairs.launch(Place(device), {compiled}, blocks, kTile * kRows, 0, t);
+  else kTranspose.launch(Place(device), {static_cast<int>(width), compiled}, blocks, kTile * kRows, 0, t);
   return true;
 }
 

@@ -77,12 +77,16 @@ KERNELS = {
                        "DIRICHLET_GRADIENT")
     ],
     "scaling.cuh": [""],
+    "searching.cuh": [
+        "SEARCH T=dtype_f32 R=dtype_i64", "SEARCH T=dtype_i8 R=dtype_i32", "EXTREMES T=dtype_i64", "EXTREMES T=dtype_bf16", "COUNT T=dtype_i64",
+        "INTERVALS T=dtype_f16", "INTERVALS T=dtype_f64",
+    ],
     "sorting.cuh": [
         *(f"ROWS T=dtype_{t} ITEMS={items} CHOSEN={chosen}" for t, items, chosen in (("f32", 1, 0), ("f64", 8, 0), ("bf16", 4, 1))),
         "KEYS T=dtype_f16", "KEYS T=dtype_u64", "TAKE T=dtype_b8", "SELECT T=dtype_f32", "SELECT T=dtype_i64", "MIDDLE T=dtype_bf16",
         "MODE T=dtype_f32", "STARTS T=dtype_f32 PLAIN=0", "STARTS T=dtype_f16 PLAIN=1", "GROUPS T=dtype_i8",
     ],
-    "transpose.cuh": ["WORD=4 RANK=1", "WORD=16 RANK=8"],
+    "transpose.cuh": ["SINGLE WORD=4 RANK=1", "SINGLE WORD=16 RANK=8", "PAIRS RANK=1", "PAIRS RANK=8"],
 }  # fmt: skip
 
 

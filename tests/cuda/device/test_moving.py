@@ -47,6 +47,10 @@ class TestTransposing:
         x = table(2, 3, 9, 33, 10)
         agree(lambda x: [x.permute(p).contiguous() for p in ((0, 3, 2, 4, 1), (4, 3, 2, 1, 0), (0, 3, 2, 1, 4))], x)
 
+    def test_pairs_of_halves(self):
+        x = table(2, 3, 70, 90, dtype=torch.bfloat16)
+        agree(lambda x: [x.transpose(2, 3).contiguous(), x.permute(0, 2, 3, 1).contiguous(), x[..., 1:].transpose(2, 3).contiguous(), x[..., :65].transpose(2, 3).contiguous()], x)
+
     def test_with_conversion(self):
         agree(lambda x: x.t().to(torch.float16).contiguous(), table(20, 30))
 
@@ -75,6 +79,9 @@ class TestRearranging:
         x = table(2, 3, 5, 6)
         agree_with_gradients(lambda x: F.interpolate(x, scale_factor=2), x, tolerance=1e-5)
         agree_with_gradients(lambda x: F.interpolate(x, size=(7, 4), mode="bilinear"), x, tolerance=1e-5)
+        grid = torch.linspace(-1.2, 1.2, 2 * 3 * 4 * 2).reshape(2, 3, 4, 2)
+        for padding in ("zeros", "border"):
+            agree_with_gradients(lambda x, g, p=padding: F.grid_sample(x, g, padding_mode=p, align_corners=False), x, grid, tolerance=1e-3)
 
 
 def made(program):
