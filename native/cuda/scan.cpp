@@ -43,8 +43,9 @@ void scan_rows(Scan scan, Dtype computed, const Tensor& x, const Tensor& y, cons
 void scan_along(Scan scan, Dtype computed, const Tensor& input, int64_t dim, const Tensor& out, const Tensor& indices = {}) {
   if (out.numel() == 0) return;
   const AlongDim l = along(input, dim);
-  if (l.inner == 1) return scan_rows(scan, computed, contiguous(input), out, indices, l.outer, l.n);
   const int64_t columns = l.outer * l.inner;
+  const bool many_short = l.n <= 64 && columns >= 16384;  // then a thread each is best, also for rows
+  if (l.inner == 1 && !many_short) return scan_rows(scan, computed, contiguous(input), out, indices, l.outer, l.n);
   if (columns < 16384 && l.n >= 64) {  // too few columns for a thread each: turned, they are rows
     const Tensor whole = contiguous(input);
     const int64_t sizes[] = {l.outer, l.inner, l.n}, strides[] = {l.n * l.inner, 1, l.inner};
