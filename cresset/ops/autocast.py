@@ -37,7 +37,7 @@ CUDA = {
     "lower": _PRODUCTS
     + " addmv addr conv_tbc einsum gru gru_cell lstm lstm_cell mv rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "float32": _LOSSES
-    + """ cross_entropy acos arccos asin arcsin cosh erfinv exp expm1 log log10 log1p log2 pow square reciprocal rsqrt sinh tan softplus layer_norm native_layer_norm
+    + """ acos arccos asin arcsin cosh erfinv exp expm1 log log10 log1p log2 pow square reciprocal rsqrt sinh tan softplus layer_norm native_layer_norm
     group_norm native_group_norm cosine_similarity dist pdist cdist renorm logsumexp upsample interpolate norm""",
     "accumulate": "cumprod cumsum log_softmax prod softmax sum linalg_vector_norm linalg_matrix_norm",
     "promote": "addcdiv addcmul atan2 bilinear cat concat concatenate cross dot grid_sample grid_sampler index_put scatter_add stack tensordot vdot",

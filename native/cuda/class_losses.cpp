@@ -92,15 +92,15 @@ void give_losses(Call& c, const Place& place, const Arguments& a, const Tensor& 
   void* partial = nullptr;
   const auto mean = static_cast<int32_t>(reduction == kMean);
   if (count <= 16384) {
-    kSums.launch(place, {a.type, a.parameter, 3, 1, 1, 1}, 1, kColumnBlock, 0, pairs.bytes(), partial, loss, c.out(1).bytes(), count, mean);
+    kSums.launch(place, {c.out(0).dtype(), a.parameter, 3, 1, 1, 1}, 1, kColumnBlock, 0, pairs.bytes(), partial, loss, c.out(1).bytes(), count, mean);
     return;
   }
   const int64_t blocks = std::min<int64_t>(divide_up(count, kColumnBlock * 8), 1024), sizes[] = {blocks, 2};
   const Tensor sums = empty(sizes, Dtype::f64, pairs.device());
   partial = sums.bytes();
-  kSums.launch(place, {a.type, a.parameter, 3, 1, 1, 1}, blocks, kColumnBlock, 0, pairs.bytes(), partial, loss, c.out(1).bytes(), count, mean);
+  kSums.launch(place, {c.out(0).dtype(), a.parameter, 3, 1, 1, 1}, blocks, kColumnBlock, 0, pairs.bytes(), partial, loss, c.out(1).bytes(), count, mean);
   void* const none = nullptr;
-  kSums.launch(place, {a.type, a.parameter, 4, 1, 1, 1}, 1, kColumnBlock, 0, partial, none, loss, c.out(1).bytes(), blocks, mean);
+  kSums.launch(place, {c.out(0).dtype(), a.parameter, 4, 1, 1, 1}, 1, kColumnBlock, 0, partial, none, loss, c.out(1).bytes(), blocks, mean);
 }
 void* each_of(const Call& c) { return c.integer(3) == kNone ? c.out(0).bytes() : nullptr; }
 
@@ -133,7 +133,7 @@ void run_nll(Call& c) {
 struct LossGrads {
   Tensor grads, total;
   Grads values;
-  LossGrads(const Call& c, Dtype type, int total_at) : grads(contiguous(convert(c.tensor(0), type))), total(c.tensor(total_at)) {
+  LossGrads(const Call& c, Dtype type, int total_at) : grads(contiguous(convert(c.tensor(0), computed_dtype(type)))), total(c.tensor(total_at)) {
     values = {grads.bytes(), c.integer(4) == kMean ? total.bytes() : nullptr, c.integer(4) == kNone};
   }
 };

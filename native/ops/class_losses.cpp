@@ -101,9 +101,10 @@ void check_losses(Call& c, const char* who, int first) {
                     legacy_name(t.dtype()), "'");
 }
 // The loss, and the sum of the targets' weights in double.
-void promise_losses(Call& c) {
+// `dtype` is that of the loss.
+void promise_losses(Call& c, Dtype dtype) {
   const Tensor t = c.tensor(0);
-  c.promise(c.integer(3) == kNone && t.dim() > 1 ? DimsView(c.tensor(1).sizes()) : DimsView(), t.dtype(), t.device());
+  c.promise(c.integer(3) == kNone && t.dim() > 1 ? DimsView(c.tensor(1).sizes()) : DimsView(), dtype, t.device());
   c.promise(DimsView(), Dtype::f64, t.device());
 }
 
@@ -134,7 +135,7 @@ struct LossGradients {
 
 void infer_nll(Call& c) {
   check_losses(c, "nll_loss", 0);
-  promise_losses(c);
+  promise_losses(c, c.tensor(0).dtype());
 }
 void run_nll(Call& c) {
   const Samples s(c, "nll_loss", 0, false);
@@ -211,8 +212,10 @@ struct SampleSums {
 // (input, target, weight?, reduction, ignore_index, label_smoothing) -> (loss, total_weight, statistics)
 void infer_cross_entropy(Call& c) {
   check_losses(c, "cross_entropy", 0);
-  promise_losses(c);
   const Tensor t = c.tensor(0);
+  // Under CUDA's autocast the loss of scores in a low precision is computed and given in float32, without the scores being cast.
+  const bool is_autocast = t.device().type == DeviceType::cuda && (modes.autocast >> static_cast<int>(DeviceType::cuda) & 1) && size_of(t.dtype()) == 2 && c.integer(3) != kNone;
+  promise_losses(c, is_autocast ? Dtype::f32 : t.dtype());
   const int64_t sizes[] = {2, c.tensor(1).numel()};
   c.promise(sizes, t.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32, t.device());
 }

@@ -204,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(kColumnBlock) loss_sums(const Term*
 // The gradient of the loss of one sample: `grads` has one for each with `step` 1, and one for all, divided by the total weight
 // if that is given, with 0.
 struct Grads {
-  const T* grads;
+  const C* grads;
   const double* total;
   int64_t step;
   CRESSET_INLINE double of(int64_t sample) const { return convert<double>(grads[sample * step]) / (total ? *total : 1.0); }

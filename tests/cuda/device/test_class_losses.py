@@ -81,3 +81,21 @@ def test_a_bad_class_is_reported(loss, bad):
     with pytest.raises(IndexError, match=f"{loss.__name__}: index {bad} is out of bounds for size 4, at position 1"):
         cresset.cuda.synchronize()
     assert cresset.ones(2, device="cuda").sum().item() == 2  # the device is still of use
+
+
+@pytest.mark.parametrize("dtype", [cresset.bfloat16, cresset.float16])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_autocast_gives_the_loss_in_float32(dtype, reduction):
+    scores, classes = cresset.randn(37, 11).to(dtype), cresset.randint(0, 11, (37,))
+
+    def loss_and_gradient(scores):
+        scores = scores.clone().requires_grad_()
+        with cresset.autocast("cuda", dtype=dtype):
+            loss = cresset.nn.functional.cross_entropy(scores, classes.to(scores.device), reduction=reduction)
+        (loss.sum() / 3).backward()
+        return loss.detach().cpu(), scores.grad.cpu()
+
+    (loss, grad), (expected, expected_grad) = loss_and_gradient(scores.cuda()), loss_and_gradient(scores.float())
+    assert loss.dtype == cresset.float32 and grad.dtype == dtype
+    cresset.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
+    cresset.testing.assert_close(grad.float(), expected_grad.to(dtype).float(), rtol=1e-2, atol=1e-4)
