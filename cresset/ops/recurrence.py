@@ -5,6 +5,7 @@ differentiated (create_graph), and for other dtypes and devices, the layer is ma
 """
 
 import functools
+import itertools
 
 import cresset
 
@@ -172,6 +173,15 @@ def _step(mode, weights):
 def _by_steps(mode, data, batch_sizes, state, weights, reverse):
     """One layer in one direction: see `_layer`."""
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    first, sequences = data.size(1) if data.ndim == 3 else next(iter(batch_sizes), 0), state[0].size(0)
+    if first != sequences:
+        raise RuntimeError(f"recurrence: Input batch size {first} doesn't match hidden batch size {sequences}")
+    for before, count in itertools.pairwise(batch_sizes):
+        if not 0 <= count <= before:
+            raise RuntimeError(f"recurrence: batch sizes must not grow from step to step; got {count} after {before}")
+    wanted = (w_hh.size(0), data.size(-1))
+    if w_ih.shape != wanted:
+        raise RuntimeError(f"recurrence: expected w_ih of shape {list(wanted)}, got {list(w_ih.shape)}")
     projected = cresset.linear(data, w_ih, b_ih)
     pieces = projected.unbind(0) if data.ndim == 3 else projected.split(list(batch_sizes))
     join = cresset.stack if data.ndim == 3 else cresset.cat

@@ -151,17 +151,29 @@ void in_place(const char* name, const Tensor& t, const Value& other) {
   for (size_t k = 2; k < op->signature.parameters.size(); ++k) inner.args[k] = op->signature.parameters[k].default_value;
   execute(inner);
 }
+// Waits for the device, as in PyTorch: a negative one is an error.
+void check_std_values(const Tensor& std) {
+  if (std.numel() == 0) return;
+  static const Operator* min = Registry::instance().find("min");
+  Call least(*min);
+  least.args[0] = Value(std);
+  execute(least);
+  const double found = item(least.outputs[0]).real;
+  check(!(found < 0), "normal expects all elements of std >= 0.0, got ", found);
+}
 void run_normal_numbers(Call& c) { draw_normal(c, c.out(), c.real(0), c.real(1), 3); }
 void run_normal_mean(Call& c) {
   draw_normal(c, c.out(), 0, c.real(1), 2);
   in_place("add_", c.out(), c.args[0]);
 }
 void run_normal_std(Call& c) {
+  check_std_values(c.tensor(1));
   draw_normal(c, c.out(), 0, 1, 2);
   in_place("mul_", c.out(), c.args[1]);
   in_place("add_", c.out(), Value(c.scalar(0)));
 }
 void run_normal_tensors(Call& c) {
+  check_std_values(c.tensor(1));
   draw_normal(c, c.out(), 0, 1, 2);
   in_place("mul_", c.out(), c.args[1]);
   in_place("add_", c.out(), c.args[0]);
