@@ -18,6 +18,22 @@ const KernelFamily kCount("searching.cuh", "count_numbers", {}, {"-DCOUNT", "-DT
 const KernelFamily kIntervals("searching.cuh", "count_intervals", {"T"}, {"-DINTERVALS"});
 const KernelFamily kRepeat("index_lists.cuh", "repeat_positions", {"T"}, {"-DREPEAT"});
 
+// The lowest and the highest key of the elements (ordered_keys.cuh). Waits for the device.
+struct Extremes {
+  uint64_t low, high;
+};
+int64_t integer_of(uint64_t key) { return static_cast<int64_t>(key ^ (uint64_t{1} << 63)); }  // of int64
+Extremes extremes_of(const Tensor& dense) {
+  const Place place(dense.device());
+  const Tensor both = full({{2}}, Scalar(0), Dtype::i64, dense.device());
+  fill(view_of(both, {}, {}, 0), Scalar(-1));
+  const int64_t n = dense.numel();
+  kExtremes.launch(place, {dense.dtype()}, std::min<int64_t>(divide_up(n, 256 * 8), 1024), 256, 0, dense.bytes(), n, both.bytes());
+  const Tensor here = empty({{2}}, Dtype::i64);
+  copy_into(here, both);
+  return {here.data<uint64_t>()[0], here.data<uint64_t>()[1]};
+}
+
 // ---------------------------------------------------------------- searchsorted
 
 // The common dtype of the sequence and the elements. Bool and complex have no place in a sequence.
@@ -45,6 +61,11 @@ void search(const Tensor& sequence_given, const Tensor& input_given, bool right,
   }
   input = contiguous_on_device(input);
   const Tensor sorter = sorter_given.defined() ? contiguous_on_device(sorter_given) : Tensor();
+  if (sorter.defined() && sorter.numel()) {
+    const Extremes e = extremes_of(sorter);
+    const int64_t low = integer_of(e.low), high = integer_of(e.high);
+    check(low >= 0 && high < sorter.size(-1), "searchsorted(): sorter index out of range: ", low < 0 ? low : high);
+  }
   const int64_t length = sequence.size(-1), per_row = sequence.dim() > 1 ? input.size(-1) : 0;
   const auto to_right = static_cast<int32_t>(right);
   kSearch.launch(Place(sequence.device()), {dtype, out.dtype()}, divide_up(n, 256), 256, 0, sequence.bytes(), sorter.defined() ? sorter.bytes() : nullptr, input.bytes(), out.bytes(), n, length, per_row,
@@ -61,21 +82,6 @@ void run_bucketize_scalar(Call& c) { search(c.tensor(1), wrapped_number(c.scalar
 
 // ---------------------------------------------------------------- counting
 
-// The lowest and the highest key of the elements (ordered_keys.cuh). Waits for the device.
-struct Extremes {
-  uint64_t low, high;
-};
-Extremes extremes_of(const Tensor& dense) {
-  const Place place(dense.device());
-  const Tensor both = full({{2}}, Scalar(0), Dtype::i64, dense.device());
-  fill(view_of(both, {}, {}, 0), Scalar(-1));
-  const int64_t n = dense.numel();
-  kExtremes.launch(place, {dense.dtype()}, std::min<int64_t>(divide_up(n, 256 * 8), 1024), 256, 0, dense.bytes(), n, both.bytes());
-  const Tensor here = empty({{2}}, Dtype::i64);
-  copy_into(here, both);
-  return {here.data<uint64_t>()[0], here.data<uint64_t>()[1]};
-}
-
 void run_bincount(Call& c) {
   static const int operation = operation_number("bincount");
   const Tensor input = c.tensor(0);
@@ -86,8 +92,7 @@ void run_bincount(Call& c) {
   if (n == 0) return c.give(full({{least}}, Scalar(0), Dtype::i64, input.device()));
   const Tensor places = contiguous_on_device(convert(input, Dtype::i64));
   const Extremes e = extremes_of(places);
-  constexpr uint64_t kSign = uint64_t{1} << 63;
-  const auto low = static_cast<int64_t>(e.low ^ kSign), high = static_cast<int64_t>(e.high ^ kSign);
+  const int64_t low = integer_of(e.low), high = integer_of(e.high);
   check(low >= 0, "bincount only supports 1-d non-negative integral inputs. Got the element ", low);
   const int64_t bins = std::max(least, high + 1);
   const Place place(input.device());
@@ -148,8 +153,7 @@ void run_repeat_positions(Call& c) {
   const int64_t n = repeats.numel();
   if (n == 0 || !cumsum || !cumsum->run_on(repeats.device())) return execute_on_host(c, repeats.device());
   const Tensor counts = contiguous_on_device(convert(repeats, Dtype::i64));
-  const Extremes e = extremes_of(counts);
-  const auto lowest = static_cast<int64_t>(e.low ^ (uint64_t{1} << 63));
+  const int64_t lowest = integer_of(extremes_of(counts).low);
   check(lowest >= 0, "repeat_interleave: repeats can not be negative, got ", lowest);
   const GradModeGuard unrecorded(false);
   const Tensor ends = contiguous_on_device(call_operator(*cumsum, counts, int64_t{0}));

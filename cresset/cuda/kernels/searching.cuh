@@ -12,12 +12,7 @@ extern "C" __global__ void __launch_bounds__(256) search_sorted(const T* sequenc
   int64_t low = 0, high = length;
   while (low < high) {
     const int64_t middle = (low + high) / 2;
-    int64_t at = middle;
-    if (sorter) {
-      at = sorter[start + middle];
-      at = at < 0 ? 0 : at >= length ? length - 1 : at;
-    }
-    const T other = sequence[start + at];
+    const T other = sequence[start + (sorter ? sorter[start + middle] : middle)];
     if (right ? !(other > v) : !(other >= v)) low = middle + 1;
     else high = middle;
   }

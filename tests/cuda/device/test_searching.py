@@ -14,6 +14,8 @@ def test_searchsorted():
     agree(lambda s, x: [torch.searchsorted(s.long(), x), torch.searchsorted(s.half(), x.half(), side="right")], sequence.nan_to_num(7), x.nan_to_num(7))
     agree(lambda s, x: [torch.searchsorted(s.flip(1), x, sorter=torch.arange(3, -1, -1, device=x.device).expand(2, 4))], sequence[1:].repeat(2, 1), x)
     agree(lambda s, x: [torch.bucketize(x, s[1]), torch.bucketize(x, s[1], right=True), torch.bucketize(3.0, s[1]), torch.searchsorted(s[1, :0], x)], sequence, x)
+    with pytest.raises(RuntimeError, match="sorter index out of range"):
+        torch.searchsorted(torch.ones(2, device="cuda"), torch.ones(1, device="cuda"), sorter=torch.tensor([0, 2], device="cuda"))
 
 
 def test_isin():
