@@ -108,7 +108,8 @@ class UntypedStorage:
     def __reduce__(self):
         if self.device.type == "meta":
             return UntypedStorage._meta, (self.nbytes(),)
-        return _storage_from_bytes, (bytes(memoryview(self._bytes.cpu())),)
+        where = () if self.device.type == "cpu" else (str(self.device),)
+        return _storage_from_bytes, (bytes(memoryview(self._bytes.cpu())), *where)
 
     @classmethod
     def _meta(cls, size):
@@ -154,8 +155,8 @@ def is_storage(obj):
     return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
-def _storage_from_bytes(data):
-    return UntypedStorage._of(_native.from_buffer(bytearray(data)))
+def _storage_from_bytes(data, device="cpu"):
+    return UntypedStorage._of(_native.from_buffer(bytearray(data)).to(device))
 
 
 class TypedStorage:

@@ -141,7 +141,11 @@ class save_on_cpu(saved_tensors_hooks):
             if not pin_memory:
                 return tensor.device, tensor.cpu()
             pinned = cresset.empty(
-                tensor.size(), dtype=tensor.dtype, layout=tensor.layout, pin_memory=tensor.device.type != "cpu"
+                tensor.size(),
+                dtype=tensor.dtype,
+                layout=tensor.layout,
+                device="cpu",
+                pin_memory=tensor.device.type != "cpu",
             )
             return tensor.device, pinned.copy_(tensor)
 
