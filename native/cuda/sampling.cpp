@@ -57,13 +57,22 @@ void choose_with_replacement(Call& c, const Tensor& weights, int64_t rows, int64
   pick->launch(place, {real}, divide_up(count, kThreads), kThreads, 0, out.bytes(), sums.bytes(), categories, samples, count, start);
 }
 
+// Waits for the device, as PyTorch does for draws without replacement.
+void check_weights(const Tensor& weights) {
+  static const Operator *min = Registry::instance().find("min"), *max = Registry::instance().find("max"), *amax = Registry::instance().find("amax");
+  const double least = item(call_operator(*min, weights)).real, most = item(call_operator(*max, weights)).real;
+  check(least >= 0 && std::isfinite(most), "multinomial: probability tensor contains either `inf`, `nan` or element < 0, got ", least >= 0 ? most : least);
+  const int64_t last[] = {-1};
+  check(item(call_operator(*min, call_operator(*amax, weights, DimsView(last), Scalar(false)))).real > 0, "multinomial: invalid multinomial distribution (sum of probabilities <= 0)");
+}
+
 void run_multinomial(Call& c) {
   const Tensor weights = contiguous(c.tensor(0));
   const int64_t samples = c.integer(1), categories = weights.size(-1), rows = weights.dim() == 1 ? 1 : weights.size(0);
   if (c.out().numel() == 0) return;
   check(categories > 0, "multinomial: invalid multinomial distribution (sum of probabilities <= 0): there are no categories");
   if (c.boolean(2) && samples > 1) choose_with_replacement(c, weights, rows, categories, samples);
-  else choose_without_replacement(c, weights, rows, categories, samples);
+  else check_weights(weights), choose_without_replacement(c, weights, rows, categories, samples);
 }
 
 // ---- one sample for each element
