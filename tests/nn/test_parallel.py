@@ -39,7 +39,7 @@ def test_the_cpu_is_refused():
     with pytest.raises(AssertionError, match="not implemented for CPU"):
         nn.parallel.gather([cresset.ones(2, device="cpu")], 0)
     with pytest.raises(AssertionError, match="not implemented for CPU"):
-        nn.parallel.replicate(nn.Linear(1, 1), [0])
+        nn.parallel.replicate(nn.Linear(1, 1, device="cpu"), [0])
 
 
 def test_results_are_joined_in_the_form_of_the_first():

@@ -114,6 +114,6 @@ def test_nonzero_of_fixed_size_is_cut_or_filled():
         (lambda x: x.nonzero_static(size=-1), RuntimeError, "non-negative"),
     ],
 )
-def test_error_says_what_is_wrong(call, error, message):
-    with pytest.raises(error, match=message):
+def test_error_says_what_is_wrong(call, error, message, refused):
+    with refused(error, message):
         call(cresset.zeros(2, 3))

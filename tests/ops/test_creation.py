@@ -80,6 +80,7 @@ class TestErrors:
         with pytest.raises(RuntimeError, match="floating point and complex"):
             cresset.zeros(2, dtype=cresset.int64, requires_grad=True)
 
+    @pytest.mark.cpu_only("here is an accelerator")
     def test_pinned_memory_needs_an_accelerator(self):
         with pytest.raises(RuntimeError, match="pin_memory"):
             cresset.zeros(2, device="cpu", pin_memory=True)
