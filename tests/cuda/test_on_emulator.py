@@ -1,8 +1,9 @@
-"""Runs tests/cuda/device on the emulated GPU, in a process of its own: CUDA is looked for once in a process."""
+"""Runs tests/cuda/device on the emulated GPU, in processes of their own: CUDA is looked for once in a process. Two files run at a time."""
 
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,28 @@ import cresset
 HERE = Path(__file__).resolve().parent
 FILES = sorted(path.name for path in (HERE / "device").glob("test_*.py"))
 
+pytestmark = pytest.mark.skipif(cresset.cuda.is_available(), reason="there is a real device: tests/cuda/device runs on it")
 
-@pytest.mark.skipif(cresset.cuda.is_available(), reason="there is a real device: tests/cuda/device runs on it")
-@pytest.mark.parametrize("file", FILES)
-def test_device_tests_pass_on_the_emulator(file, tmp_path_factory):
+
+@pytest.fixture(scope="module")
+def runs(request, tmp_path_factory):
+    """The runs of the files that were chosen, by name: futures."""
     if problem := build.problem():
         pytest.skip(problem)
-    environment = dict(os.environ, CRESSET_CUDA_LIBRARIES=str(build.build()), CRESSET_EMULATOR_PROTECT="1")
-    environment["CRESSET_CACHE"] = str(tmp_path_factory.getbasetemp() / "kernels")
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(HERE / "device" / file)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
-    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
+    environment = dict(os.environ, CRESSET_CUDA_LIBRARIES=str(build.build()), CRESSET_EMULATOR_PROTECT="1", OMP_NUM_THREADS="1")
+    environment["CRESSET_CACHE"] = str(tmp_path_factory.mktemp("kernels"))
+
+    def run(file):
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(HERE / "device" / file)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+
+    chosen = [item.callspec.params["file"] for item in request.session.items if item.path == Path(__file__) and hasattr(item, "callspec")]
+    with ThreadPoolExecutor(2) as pool:
+        yield {file: pool.submit(run, file) for file in chosen}
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_device_tests_pass_on_the_emulator(file, runs):
+    done = runs[file].result()
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
