@@ -1,5 +1,6 @@
 // Sorting and selecting along a dimension: sort, topk, kthvalue, median, mode; and distinct elements. The rules of shape are the CPU's. Sorts are
 // stable, and of equal elements the first are chosen.
+#include <algorithm>
 #include <limits>
 
 #include "cuda/backend.h"
@@ -22,6 +23,8 @@ const KernelFamily kSelect("sorting.cuh", "select_rows", {"T"}, {"-DSELECT"});
 const KernelFamily kPick("sorting.cuh", "pick_from_sorted", {"T"}, {"-DMIDDLE"});
 const KernelFamily kMode("sorting.cuh", "mode_of_sorted", {"T"}, {"-DMODE"});
 const KernelFamily kStarts("sorting.cuh", "group_starts", {"T", "PLAIN"}, {"-DSTARTS"});
+const KernelFamily kColumn("sorting.cuh", "column_keys", {"T"}, {"-DCOLUMN"});
+const KernelFamily kSliceStarts("sorting.cuh", "slice_starts", {"T"}, {"-DSLICE_STARTS"});
 const KernelFamily kGroups("sorting.cuh", "group_facts", {"T"}, {"-DGROUPS"});
 
 bool is_sortable(Dtype d) { return !is_complex(d) && (!is_floating(d) || size_of(d) > 1); }
@@ -165,30 +168,38 @@ void run_mode(Call& c) {
 
 // ---------------------------------------------------------------- distinct elements
 
-// Values, the group of each element, and the sizes of the groups; the latter two empty where they are not asked for.
-void give_groups(Call& c, const Rows& r, const Tensor& positions, const Tensor& starts, bool wants_inverse, bool wants_counts, DimsView shape) {
-  const Device device = r.x.device();
-  const int64_t n = r.n(), one = 1;
+// Elements, or with a matrix its rows, that are grouped: the first of each group, the group of each, and the sizes of the groups; the latter two empty
+// where they are not asked for.
+struct Grouped {
+  Tensor firsts, inverse, counts;
+};
+Grouped group(const Tensor& x, const Tensor& positions, const Tensor& starts, bool wants_inverse, bool wants_counts, DimsView shape) {
+  const Device device = x.device();
+  const int64_t n = x.size(0), one = 1;
   const CountedFlags flags(starts);
-  const Tensor firsts = flags.places({&n, 1}, {&one, 1});  // where each group begins, in the order of the groups
-  const int64_t groups = firsts.numel();
-  const Tensor values = empty({{groups}}, r.x.dtype(), device), inverse = empty(wants_inverse ? shape : DimsView({{0}}), Dtype::i64, device),
-               counts = empty({{wants_counts ? groups : 0}}, Dtype::i64, device);
+  const Tensor begins = flags.places({&n, 1}, {&one, 1});  // where each group begins, in the order of the groups
+  const int64_t groups = begins.numel();
+  Dims sizes = x.sizes();
+  sizes[0] = groups;
+  const Tensor firsts = empty(sizes, x.dtype(), device), inverse = empty(wants_inverse ? Dims(shape) : Dims{0}, Dtype::i64, device), counts = empty({{wants_counts ? groups : 0}}, Dtype::i64, device);
   const Place place(device);
-  Tensor where = firsts;
+  Tensor where = begins;
   if (positions.defined() && groups) {  // in the order of the input
     where = empty({{groups}}, Dtype::i32, device);
-    read_indexed(walk_slices("unique", positions, 0, firsts, where), 4, {place, device, Dtype::i64, 0});
+    read_indexed(walk_slices("unique", positions, 0, begins, where), 4, {place, device, Dtype::i64, 0});
   }
-  if (groups) read_indexed(walk_slices("unique", r.x, 0, where, values), size_of(r.x.dtype()), {place, device, where.dtype(), 0});
+  if (groups) read_indexed(walk_slices("unique", x, 0, where, firsts), size_of(x.dtype()), {place, device, where.dtype(), 0});
   if (n && (wants_inverse || wants_counts)) {
     const Tensor ranks = wants_inverse ? flags.ranks(true) : Tensor();
-    kGroups.launch(place, {r.x.dtype()}, divide_up(n, kBlock), kBlock, 0, wants_inverse ? ranks.bytes() : nullptr, positions.defined() ? positions.bytes() : nullptr, firsts.bytes(),
+    kGroups.launch(place, {x.dtype()}, divide_up(n, kBlock), kBlock, 0, wants_inverse ? ranks.bytes() : nullptr, positions.defined() ? positions.bytes() : nullptr, begins.bytes(),
                    wants_inverse ? inverse.bytes() : nullptr, wants_counts ? counts.bytes() : nullptr, n, groups);
   }
-  c.give(values);
-  c.give(inverse);
-  c.give(counts);
+  return {firsts, inverse, counts};
+}
+void give_groups(Call& c, const Grouped& g) {
+  c.give(g.firsts);
+  c.give(g.inverse);
+  c.give(g.counts);
 }
 
 void run_unique(Call& c) {
@@ -205,7 +216,7 @@ void run_unique(Call& c) {
     const int64_t n = r.n();
     kStarts.launch(place, {t.dtype(), false}, divide_up(n, kBlock), kBlock, 0, r.x.bytes(), sorted.keys.bytes(), starts.bytes(), n, has_nan);
   }
-  give_groups(c, r, positions, starts, c.boolean(2), c.boolean(3), t.sizes());
+  give_groups(c, group(r.x, positions, starts, c.boolean(2), c.boolean(3), t.sizes()));
 }
 void run_unique_consecutive(Call& c) {
   const Tensor t = c.tensor(0), input = contiguous_on_device(t);
@@ -217,7 +228,53 @@ void run_unique_consecutive(Call& c) {
   const int32_t has_nan = 0;
   char* none = nullptr;
   if (n) kStarts.launch(place, {t.dtype(), true}, divide_up(n, kBlock), kBlock, 0, r.x.bytes(), none, starts.bytes(), n, has_nan);
-  give_groups(c, r, {}, starts, c.boolean(1), c.boolean(2), t.sizes());
+  give_groups(c, group(r.x, {}, starts, c.boolean(1), c.boolean(2), t.sizes()));
+}
+
+// Slices along a dimension, as rows of a matrix. To sort them like words they are sorted by each column, from the last to the first.
+template <bool sorts>
+void run_unique_dim(Call& c) {
+  const Tensor t = c.tensor(0);
+  const int first = sorts ? 3 : 2;
+  constexpr int64_t kMostColumns = 256;
+  const char* who = sorts ? "unique" : "unique_consecutive";
+  check_index(t.dim() > 0, who, ": Dimension specified as ", c.integer(1), " but tensor has no dimensions");
+  const int64_t dim = wrap_dim(c.integer(1), t.dim()), n = t.size(dim), zeros = std::count(t.sizes().begin(), t.sizes().end(), 0);
+  check(zeros == 0 || n == 0, who, ": There are 0 sized dimensions, and they aren't selected, so unique cannot be applied; the shape is ", list(t.sizes()));
+  check(zeros <= 1, who, ": Number of zero sized dimensions is more than one, so unique cannot be applied; the shape is ", list(t.sizes()));
+  if (n == 0) return give_groups(c, {empty(t.sizes(), t.dtype(), t.device()), empty({{0}}, Dtype::i64, t.device()), empty({{0}}, Dtype::i64, t.device())});
+  const int64_t length = t.numel() / n;
+  if ((sorts && length > kMostColumns) || !is_sortable(t.dtype()) || n >= std::numeric_limits<int32_t>::max() - 4096) return execute_on_host(c, t.device());
+  const auto moved = [](const Tensor& x, int64_t from, int64_t to) {
+    Dims sizes = x.sizes(), strides = x.strides();
+    const int64_t size = sizes[from], stride = strides[from];
+    sizes.erase(from);
+    strides.erase(from);
+    sizes.insert(to, size);
+    strides.insert(to, stride);
+    return view_of(x, sizes, strides, x.offset());
+  };
+  const Tensor x = contiguous_on_device(moved(t, dim, 0));
+  const Place place(t.device());
+  Tensor order;
+  for (int64_t column = length - 1; sorts && column >= 0; --column) {
+    const Tensor keys = empty({{n}}, size_of(t.dtype()) == 8 ? Dtype::i64 : Dtype::i32, t.device());
+    kColumn.launch(place, {t.dtype()}, divide_up(n, kBlock), kBlock, 0, x.bytes(), order.defined() ? order.bytes() : nullptr, keys.bytes(), n, length, column);
+    const Tensor positions = sort_keys(place, keys, n, static_cast<int>(8 * size_of(t.dtype()))).positions;
+    if (!order.defined()) {
+      order = positions;
+      continue;
+    }
+    const Tensor composed = empty({{n}}, Dtype::i32, t.device());
+    read_indexed(walk_slices("unique", order, 0, positions, composed), 4, {place, t.device(), Dtype::i32, 0});
+    order = composed;
+  }
+  const Tensor starts = empty({{n}}, Dtype::u8, t.device());
+  const auto has_nan = static_cast<int32_t>(is_floating(t.dtype()));
+  kSliceStarts.launch(place, {t.dtype()}, divide_up(n, kBlock), kBlock, 0, x.bytes(), order.defined() ? order.bytes() : nullptr, starts.bytes(), n, length, has_nan);
+  Grouped g = group(x, order, starts, c.boolean(first), c.boolean(first + 1), {&n, 1});
+  g.firsts = contiguous_on_device(moved(g.firsts, 0, dim));
+  give_groups(c, g);
 }
 
 }  // namespace
@@ -233,6 +290,8 @@ void register_cuda_sorting(Registry& r) {
   r.set_kernel("mode", DeviceType::cuda, run_mode);
   r.set_kernel("_unique2", DeviceType::cuda, run_unique);
   r.set_kernel("_unique_consecutive", DeviceType::cuda, run_unique_consecutive);
+  r.set_kernel("_unique_dim", DeviceType::cuda, run_unique_dim<true>);
+  r.set_kernel("_unique_consecutive_dim", DeviceType::cuda, run_unique_dim<false>);
 }
 
 }  // namespace cresset::cuda

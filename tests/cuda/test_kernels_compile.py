@@ -84,7 +84,8 @@ KERNELS = {
     "sorting.cuh": [
         *(f"ROWS T=dtype_{t} ITEMS={items} CHOSEN={chosen}" for t, items, chosen in (("f32", 1, 0), ("f64", 8, 0), ("bf16", 4, 1))),
         "KEYS T=dtype_f16", "KEYS T=dtype_u64", "TAKE T=dtype_b8", "SELECT T=dtype_f32", "SELECT T=dtype_i64", "MIDDLE T=dtype_bf16",
-        "MODE T=dtype_f32", "STARTS T=dtype_f32 PLAIN=0", "STARTS T=dtype_f16 PLAIN=1", "GROUPS T=dtype_i8",
+        "MODE T=dtype_f32", "STARTS T=dtype_f32 PLAIN=0", "STARTS T=dtype_f16 PLAIN=1", "GROUPS T=dtype_i8", "COLUMN T=dtype_f32",
+        "SLICE_STARTS T=dtype_bf16",
     ],
     "transpose.cuh": ["SINGLE WORD=4 RANK=1", "SINGLE WORD=16 RANK=8", "PAIRS RANK=1", "PAIRS RANK=8"],
 }  # fmt: skip

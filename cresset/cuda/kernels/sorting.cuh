@@ -1,5 +1,5 @@
-// Sorting and selecting along rows of `length` elements that lie one after the other. ROWS, KEYS, TAKE, SELECT, MIDDLE, MODE, STARTS, GROUPS: which
-// kernel is wanted. All sorts are stable.
+// Sorting and selecting along rows of `length` elements that lie one after the other. ROWS, KEYS, TAKE, SELECT, MIDDLE, MODE, STARTS, GROUPS, COLUMN, SLICE_STARTS:
+// which kernel is wanted. All sorts are stable.
 #pragma once
 #include "digits.cuh"
 #include "ordered_keys.cuh"
@@ -206,5 +206,31 @@ extern "C" __global__ void __launch_bounds__(256) group_facts(const int64_t* ran
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (inverse && i < n) inverse[positions ? positions[i] : i] = ranks[i] - 1;
   if (counts && i < groups) counts[i] = (i + 1 < groups ? firsts[i + 1] : n) - firsts[i];
+}
+#endif
+
+#ifdef COLUMN
+// The keys of one column of a matrix, its rows in an order; order null: as they lie.
+extern "C" __global__ void __launch_bounds__(256) column_keys(const T* x, const int32_t* order, Key* keys, int64_t n, int64_t length, int64_t column) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i < n) keys[i] = key_of(x[(order ? order[i] : i) * length + column], false);
+}
+#endif
+
+#ifdef SLICE_STARTS
+// Where a row of a matrix differs from the one before it, in an order of the rows. A row with a nan differs from all.
+extern "C" __global__ void __launch_bounds__(256) slice_starts(const T* x, const int32_t* order, uint8_t* starts, int64_t n, int64_t length, int32_t has_nan) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (i >= n) return;
+  bool differs = i == 0;
+  if (i > 0) {
+    const T* own = x + (order ? order[i] : i) * length;
+    const T* before = x + (order ? order[i - 1] : i - 1) * length;
+    for (int64_t k = 0; k < length && !differs; ++k) {
+      const Key key = key_of(own[k], false);
+      differs = key != key_of(before[k], false) || (has_nan && key == all_ones<T>);
+    }
+  }
+  starts[i] = differs;
 }
 #endif

@@ -68,5 +68,12 @@ class TestDistinct:
         agree(lambda x: [x.unique(), *x.unique(return_inverse=True, return_counts=True)], x)
         agree(lambda x: x.unique_consecutive(return_inverse=True, return_counts=True), x.long().sort().values.to(dtype))
 
+    def test_slices(self):
+        torch.manual_seed(1)
+        x = torch.randint(0, 3, (12, 2, 3))
+        for dtype in (torch.int64, torch.float32, torch.bool):
+            agree(lambda x: [x.unique(dim=0), *x.unique(dim=0, return_inverse=True, return_counts=True), *x.unique(dim=2, return_inverse=True)], x.to(dtype))
+            agree(lambda x: x.unique_consecutive(dim=0, return_inverse=True, return_counts=True), x.to(dtype).repeat_interleave(2, 0))
+
     def test_nothing(self):
         agree(lambda x: x.unique(return_inverse=True, return_counts=True), torch.empty(0))
