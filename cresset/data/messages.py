@@ -4,6 +4,7 @@ import contextlib
 import io
 import math
 import pickle
+import sys
 import threading
 
 import cresset
@@ -15,7 +16,9 @@ class _Pickler(pickle.Pickler):
     def __init__(self, file, blocks):
         super().__init__(file, protocol=5, buffer_callback=self.put_buffer if blocks is not None else None)
         self.blocks, self.buffers, self.whole = blocks, [], True
-        self.dispatch_table = {cresset.Tensor: self.reduce_tensor, cresset.nn.Parameter: self.reduce_tensor}
+        self.dispatch_table = {cresset.Tensor: self.reduce_tensor}
+        if "cresset.nn" in sys.modules:  # else there are no parameters, and importing it would delay the first batch
+            self.dispatch_table[cresset.nn.Parameter] = self.reduce_tensor
 
     def put_buffer(self, buffer):
         """True leaves the bytes in the message: small ones, and what does not fit."""
