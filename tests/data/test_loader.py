@@ -376,3 +376,37 @@ def test_threads_and_loading_here_are_no_processes(monkeypatch):
         warnings.simplefilter("error")
         DataLoader(range(4), num_workers=3, worker_type="thread")
         DataLoader(range(4))
+
+
+SMALL_SHARED_MEMORY = """
+import os
+import cresset
+from cresset.utils.data import DataLoader, Dataset
+
+class Large(Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return cresset.full((4_000_000,), float(index))
+
+if __name__ == "__main__":
+    space = os.statvfs("/dev/shm")
+    print(space.f_blocks * space.f_frsize >> 20)
+    for context in ("fork", "spawn"):
+        kept = list(DataLoader(Large(), batch_size=1, num_workers=2, multiprocessing_context=context))
+        print(context, [batch[0, -1].item() for batch in kept])
+    print([name for name in os.listdir("/dev/shm") if name.startswith("cresset-")])
+"""
+
+
+def test_64_megabytes_of_shared_memory_are_enough(tmp_path):
+    """128 MB of batches are kept at a time: what does not fit goes through the pipe."""
+    program = tmp_path / "program.py"
+    program.write_text(SMALL_SHARED_MEMORY)
+    mount = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$0" "$1"'
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
+        pytest.skip("a small /dev/shm cannot be mounted here")
+    run = subprocess.run(["unshare", "--mount", "sh", "-c", mount, sys.executable, program], capture_output=True, text=True, timeout=120)
+    numbers = [float(i) for i in range(8)]
+    assert run.stdout.splitlines() == ["64", f"fork {numbers}", f"spawn {numbers}", "[]"], run.stderr
