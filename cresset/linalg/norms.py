@@ -74,6 +74,8 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
 
 
 def _extreme(values, ord, dim, keepdim):
+    if ord > 0 and values.size(dim) == 0:
+        return values.sum(dim, keepdim)  # the largest of no norms is 0
     return values.amax(dim, keepdim) if ord > 0 else values.amin(dim, keepdim)
 
 

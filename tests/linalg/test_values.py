@@ -328,3 +328,10 @@ def test_without_lapack_the_package_to_install_is_named(monkeypatch):
             linalg.inv(cresset.eye(2))
     finally:
         lapack._library.cache_clear()
+
+
+@pytest.mark.parametrize("sizes", [(0, 0), (0, 3), (3, 0)])
+def test_the_largest_norm_of_an_empty_matrix_is_zero(sizes):
+    empty = cresset.zeros(*sizes)
+    assert [linalg.matrix_norm(empty, order).item() for order in (1, 2, math.inf, "fro", "nuc")] == [0] * 5
+    assert linalg.matrix_norm(empty, 2, keepdim=True).shape == (1, 1)
