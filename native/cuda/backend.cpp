@@ -149,8 +149,6 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
-bool is_available() { return device_count() > 0; }
-
 Tensor contiguous_on_device(const Tensor& t) {
   if (t.is_contiguous()) return t;
   Tensor out = empty(t.sizes(), t.dtype(), t.device());
@@ -162,7 +160,7 @@ void install() {
   backends[static_cast<int>(DeviceType::cuda)] = new CudaBackend;
   launch_pointwise = launch_formula;
   launch_dense = launch_dense_formula;
-  pinned_host = {is_available, pinned_storage, is_registered};
+  pinned_host = {[] { return device_count() > 0; }, pinned_storage, is_registered};
   register_cuda_operators();
 }
 

@@ -6,7 +6,6 @@ namespace cresset::cuda {
 
 // Registers the kernels; the driver is not touched before the first use.
 void install();
-bool is_available();
 
 // A contiguous tensor with the same elements, on the same device.
 Tensor contiguous_on_device(const Tensor& t);

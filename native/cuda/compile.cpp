@@ -169,16 +169,15 @@ CompileStatistics statistics;
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-bool load(const std::string& binary, const char* entry, Kernel& kernel) {
+Status load(const std::string& binary, const char* entry, Kernel& kernel) {
   ModuleHandle module = nullptr;
-  if (binary.empty() || driver().cuModuleLoadData(&module, binary.data()) != kSuccess) return false;
-  return driver().cuModuleGetFunction(&kernel.function, module, entry) == kSuccess;
+  const Status status = driver().cuModuleLoadData(&module, binary.data());
+  return status == kSuccess ? driver().cuModuleGetFunction(&kernel.function, module, entry) : status;
 }
 
 }  // namespace
 
 void set_kernel_folder(std::string path) { folder() = std::move(path); }
-const std::string& kernel_folder() { return folder(); }
 
 Kernel load_kernel(int device, const std::string& text, const char* entry, std::span<const std::string> options) {
   std::lock_guard guard(lock());
@@ -200,7 +199,8 @@ Kernel load_kernel(int device, const std::string& text, const char* entry, std::
 
   Kernel kernel;
   double start = seconds();
-  if (!path.empty() && files::exists(path) && load(read_file(path), entry, kernel)) {
+  const std::string kept = path.empty() ? std::string() : read_file(path);  // empty when it is not there
+  if (!kept.empty() && load(kept, entry, kernel) == kSuccess) {
     ++statistics.from_disk;
     statistics.load_seconds += seconds() - start;
     return kernel;
@@ -209,7 +209,7 @@ Kernel load_kernel(int device, const std::string& text, const char* entry, std::
   const std::string binary = compile(text, entry, all);
   ++statistics.compiled;
   statistics.compile_seconds += seconds() - start;
-  check(load(binary, entry, kernel), "the CUDA kernel ", entry, " could not be loaded on cuda:", device, " (", p.name, ")");
+  check_status(load(binary, entry, kernel), join("cuModuleLoadData of ", entry).c_str());
   if (!path.empty()) keep(path, binary);
   return kernel;
 }

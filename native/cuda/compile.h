@@ -17,7 +17,6 @@ Kernel load_kernel(int device, const std::string& text, const char* entry, std::
 
 // Where the kernel files lie; the bindings plug in the package's folder.
 void set_kernel_folder(std::string folder);
-const std::string& kernel_folder();
 
 struct CompileStatistics {
   int64_t compiled = 0, from_disk = 0;

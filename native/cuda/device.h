@@ -32,17 +32,6 @@ void set_stream(int device, StreamHandle stream);
 // Makes the device's context the thread's; gives the stream for its work.
 StreamHandle enter(int device);
 
-// While it lives, another device is the current one.
-class DeviceGuard {
- public:
-  explicit DeviceGuard(int device) : before_(current_device()) { set_device(device); }
-  ~DeviceGuard() { set_device(before_); }
-  DeviceGuard(const DeviceGuard&) = delete;
-
- private:
-  int before_;
-};
-
 // Waits for all work of the device, then raises what went wrong on it meanwhile.
 void synchronize(int device);
 void synchronize_stream(int device, StreamHandle stream);

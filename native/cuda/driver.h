@@ -15,20 +15,19 @@ using ModuleHandle = void*;
 using FunctionHandle = void*;
 using GraphHandle = void*;
 using GraphExecHandle = void*;
-using HostFunction = void (*)(void*);
 struct Uuid {
   unsigned char bytes[16];
 };
 
 // Numbers of CUDA's interface.
-inline constexpr Status kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotReady = 600, kIllegalAddress = 700;
+inline constexpr Status kSuccess = 0, kOutOfMemory = 2, kNotReady = 600;
 enum Attribute : int {
   kMaxThreadsPerBlock = 1, kWarpSize = 10, kMaxRegistersPerBlock = 12, kClockRate = 13, kMultiprocessors = 16, kIntegrated = 18, kPciBusId = 33, kPciDeviceId = 34,
   kMemoryClockRate = 36, kBusWidth = 37, kL2Size = 38, kThreadsPerMultiprocessor = 39, kPciDomainId = 50, kCapabilityMajor = 75, kCapabilityMinor = 76,
   kSharedPerMultiprocessor = 81, kRegistersPerMultiprocessor = 82, kMultiGpuBoard = 84, kSharedPerBlock = 8, kSharedPerBlockOptIn = 97,
 };
 inline constexpr int kFunctionSharedLimit = 8;                             // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-inline constexpr unsigned kEventDefault = 0, kEventBlockingSync = 1, kEventNoTiming = 2, kEventInterprocess = 4;
+inline constexpr unsigned kEventDefault = 0, kEventBlockingSync = 1, kEventNoTiming = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kHostPortable = 1, kHostMapped = 2;
 inline constexpr int kCaptureGlobal = 0, kCaptureThreadLocal = 1, kCaptureRelaxed = 2;
@@ -48,9 +47,7 @@ inline constexpr int kCaptureGlobal = 0, kCaptureThreadLocal = 1, kCaptureRelaxe
   X(cuDeviceCanAccessPeer, (int* can, int device, int peer))                                                                             \
   X(cuDevicePrimaryCtxRetain, (ContextHandle * context, int device))                                                                     \
   X(cuCtxSetCurrent, (ContextHandle context))                                                                                            \
-  X(cuCtxGetCurrent, (ContextHandle * context))                                                                                          \
   X(cuCtxSynchronize, ())                                                                                                                \
-  X(cuCtxEnablePeerAccess, (ContextHandle peer, unsigned flags))                                                                         \
   X(cuCtxGetStreamPriorityRange, (int* least, int* greatest))                                                                            \
   X(cuMemGetInfo_v2, (size_t * free, size_t* total))                                                                                     \
   X(cuMemAlloc_v2, (Address * address, size_t bytes))                                                                                    \
@@ -58,7 +55,6 @@ inline constexpr int kCaptureGlobal = 0, kCaptureThreadLocal = 1, kCaptureRelaxe
   X(cuMemHostAlloc, (void** p, size_t bytes, unsigned flags))                                                                            \
   X(cuMemFreeHost, (void* p))                                                                                                            \
   X(cuMemHostGetDevicePointer_v2, (Address * address, void* p, unsigned flags))                                                          \
-  X(cuMemcpyAsync, (Address to, Address from, size_t bytes, StreamHandle stream))                                                        \
   X(cuMemcpyHtoDAsync_v2, (Address to, const void* from, size_t bytes, StreamHandle stream))                                             \
   X(cuMemcpyDtoHAsync_v2, (void* to, Address from, size_t bytes, StreamHandle stream))                                                   \
   X(cuMemcpyDtoDAsync_v2, (Address to, Address from, size_t bytes, StreamHandle stream))                                                 \
@@ -66,16 +62,11 @@ inline constexpr int kCaptureGlobal = 0, kCaptureThreadLocal = 1, kCaptureRelaxe
   X(cuMemsetD8Async, (Address to, unsigned char value, size_t count, StreamHandle stream))                                               \
   X(cuMemsetD16Async, (Address to, unsigned short value, size_t count, StreamHandle stream))                                             \
   X(cuMemsetD32Async, (Address to, unsigned value, size_t count, StreamHandle stream))                                                   \
-  X(cuPointerGetAttribute, (void* value, int attribute, Address address))                                                                \
   X(cuModuleLoadData, (ModuleHandle * module, const void* image))                                                                        \
   X(cuModuleGetFunction, (FunctionHandle * function, ModuleHandle module, const char* name))                                             \
-  X(cuModuleUnload, (ModuleHandle module))                                                                                               \
-  X(cuFuncGetAttribute, (int* value, int attribute, FunctionHandle function))                                                            \
   X(cuFuncSetAttribute, (FunctionHandle function, int attribute, int value))                                                             \
-  X(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int* blocks, FunctionHandle function, int block_size, size_t shared))                  \
   X(cuLaunchKernel, (FunctionHandle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,              \
                      unsigned shared, StreamHandle stream, void** parameters, void** extra))                                             \
-  X(cuLaunchHostFunc, (StreamHandle stream, HostFunction function, void* data))                                                          \
   X(cuStreamCreateWithPriority, (StreamHandle * stream, unsigned flags, int priority))                                                   \
   X(cuStreamDestroy_v2, (StreamHandle stream))                                                                                           \
   X(cuStreamSynchronize, (StreamHandle stream))                                                                                          \

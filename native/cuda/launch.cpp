@@ -14,6 +14,12 @@ const char* tag_of(Dtype d) {
 KernelFamily::KernelFamily(const char* file, const char* entry, std::initializer_list<const char*> macros, std::initializer_list<const char*> options)
     : file_(file), entry_(entry), macros_(macros), options_(options) {}
 
+void KernelFamily::allow_shared(Known& k, int64_t shared) {
+  if (shared <= 48 * 1024 || k.takes_more) [[likely]] return;
+  CRESSET_DRIVER(cuFuncSetAttribute(k.kernel.function, kFunctionSharedLimit, static_cast<int>(properties(k.device).shared_per_block_optin)));
+  k.takes_more = true;
+}
+
 const Kernel& KernelFamily::get(const Place& place, std::initializer_list<Choice> choices, int64_t shared) const {
   invariant(choices.size() == macros_.size() && macros_.size() <= kMostMacros, std::string("the choices of the kernel ") + entry_);
   std::array<int32_t, kMostMacros> values{};
@@ -23,13 +29,14 @@ const Kernel& KernelFamily::get(const Place& place, std::initializer_list<Choice
   for (size_t i = 0; i < known_.size(); ++i)
     if (known_[i]->device == place.device && known_[i]->values == values) {
       if (i) std::swap(known_[i], known_[0]);
+      allow_shared(*known_[0], shared);
       return known_[0]->kernel;
     }
   std::vector<std::string> options(options_.begin(), options_.end());
   n = 0;
   for (const Choice& c : choices) options.push_back(c.is_dtype ? join("-D", macros_[n++], "=dtype_", tag_of(static_cast<Dtype>(c.value))) : join("-D", macros_[n++], "=", c.value));
   auto* made = new Known{place.device, values, load_kernel(place.device, join("#include \"", file_, "\"\n"), entry_, options)};
-  if (shared > 48 * 1024) CRESSET_DRIVER(cuFuncSetAttribute(made->kernel.function, kFunctionSharedLimit, static_cast<int>(properties(place.device).shared_per_block_optin)));
+  allow_shared(*made, shared);
   known_.insert(known_.begin(), made);
   return made->kernel;
 }

@@ -64,7 +64,9 @@ class KernelFamily {
     int device;
     std::array<int32_t, kMostMacros> values;
     Kernel kernel;
+    bool takes_more = false;  // shared memory than 48 KiB, which has to be allowed once
   };
+  static void allow_shared(Known& k, int64_t shared);
   const char *file_, *entry_;
   std::vector<const char*> macros_, options_;
   mutable std::mutex lock_;

@@ -215,7 +215,7 @@ class DeviceAllocator {
     recent_.push_back(block);
   }
   void merge_recent() {
-      for (Block* block : recent_) give_back(block);
+    for (Block* block : recent_) give_back(block);
     recent_.clear();
   }
   struct Waiting {

@@ -266,21 +266,6 @@ void set_spread(Registry& r, const std::string& name) {
   r.set_kernel((name + ".unbiased").c_str(), DeviceType::cuda, run_spread<SpreadForm::unbiased, kMean, kRoot>);
 }
 
-// Complex numbers as pairs of real ones, in one dimension more.
-Tensor as_pairs(const Tensor& t) {
-  Dims sizes = t.sizes(), strides = t.strides();
-  for (int64_t& s : strides) s *= 2;
-  sizes.push_back(2);
-  strides.push_back(1);
-  return view_as_dtype(t, to_real(t.dtype()), sizes, strides, t.offset() * 2);
-}
-Tensor absolute(const Tensor& t) {
-  static const Operator& abs = *Registry::instance().find("abs");
-  Call inner(abs);
-  inner.args[0] = Value(t);
-  execute(inner);
-  return inner.outputs[0];
-}
 void run_norm(Call& c) {
   Tensor t = c.tensor(0);
   const double order = c.real(1);

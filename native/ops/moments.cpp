@@ -5,6 +5,22 @@
 #include "ops/reduction.h"
 
 namespace cresset {
+
+Tensor as_pairs(const Tensor& t) {
+  Dims sizes = t.sizes(), strides = t.strides();
+  for (int64_t& s : strides) s *= 2;
+  sizes.push_back(2);
+  strides.push_back(1);
+  return view_as_dtype(t, to_real(t.dtype()), sizes, strides, t.offset() * 2);
+}
+Tensor absolute(const Tensor& t) {
+  static const Operator& abs = *Registry::instance().find("abs");
+  Call inner(abs);
+  inner.args[0] = Value(t);
+  execute(inner);
+  return inner.outputs[0];
+}
+
 namespace {
 
 // ---------------------------------------------------------------- norms
@@ -397,22 +413,6 @@ void run_norm_of(Call& c, const Tensor& t, uint64_t reduced) {
   Norm<T, kOrder> norm{};
   if constexpr (kOrder == Order::other) norm.op.p = static_cast<T>(c.real(1));
   fold_into(c, t, reduced, norm);
-}
-
-// Complex numbers as pairs of real ones, in one dimension more.
-Tensor as_pairs(const Tensor& t) {
-  Dims sizes = t.sizes(), strides = t.strides();
-  for (int64_t& s : strides) s *= 2;
-  sizes.push_back(2);
-  strides.push_back(1);
-  return view_as_dtype(t, to_real(t.dtype()), sizes, strides, t.offset() * 2);
-}
-Tensor absolute(const Tensor& t) {
-  static const Operator& abs = *Registry::instance().find("abs");
-  Call inner(abs);
-  inner.args[0] = Value(t);
-  execute(inner);
-  return inner.outputs[0];
 }
 
 void run_norm(Call& c) {

@@ -135,6 +135,10 @@ inline uint64_t dim_at(const Call& c, int i, const Tensor& t) {
   return c.has(i) ? uint64_t{1} << wrap_dim(c.integer(i), t.dim()) : all_dims(t);
 }
 
+// Complex numbers as pairs of real ones, in one dimension more; and the absolute values (moments.cpp).
+Tensor as_pairs(const Tensor& t);
+Tensor absolute(const Tensor& t);
+
 inline void promise_reduced(Call& c, const Tensor& t, uint64_t reduced, bool keepdim, Dtype dtype) {
   TensorInfo info{{}, {}, dtype, t.device()};
   for (int64_t d = 0; d < t.dim(); ++d) {
