@@ -1,7 +1,7 @@
 """Whether results may depend on more than their inputs: the deterministic settings.
 
-On the CPU, results never depend on the number of threads, whatever is set here; the settings decide whether memory that
-nobody initialised is filled, and are kept for other devices and for code that asks.
+On the CPU, results never depend on the number of threads, whatever is set here. The settings decide whether memory that
+nobody initialised is filled, and whether cuDNN may use algorithms on CUDA whose sums come in another order each time.
 """
 
 from . import _native
@@ -17,10 +17,11 @@ _state = {"deterministic": False, "warn_only": False, "fill": True, "warn_always
 
 def _tell_native():
     _native.set_fill_uninitialized(_state["deterministic"] and _state["fill"])
+    _native.cuda.set_deterministic(_state["deterministic"])
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Use only algorithms whose results are the same in every run. On the CPU, all are.
+    """Use only algorithms whose results are the same in every run. On the CPU, all are; on CUDA, all but some of cuDNN's.
 
     Memory that is not initialised (`empty`) is filled then, see `utils.deterministic`.
 

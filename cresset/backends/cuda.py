@@ -52,12 +52,17 @@ def is_built():
 # ---------------------------------------------------------------- attention
 
 
+def _set_attention(**forms):
+    _attention.update(forms)
+    _native.cuda.set_cudnn_attention(_attention["cudnn"])
+
+
 def _setting(kind):
     def enabled():
         return _attention[kind]
 
     def enable(enabled):
-        _attention[kind] = bool(enabled)
+        _set_attention(**{kind: bool(enabled)})
 
     enabled.__doc__ = f"Whether scaled_dot_product_attention may use its {kind} form."
     enable.__doc__ = f"Let scaled_dot_product_attention use its {kind} form, or not."
@@ -80,11 +85,11 @@ def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, e
     False
     """
     before = dict(_attention)
-    _attention.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    _set_attention(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:
         yield {}
     finally:
-        _attention.update(before)
+        _set_attention(**before)
 
 
 def is_flash_attention_available():

@@ -431,6 +431,8 @@ void add_cuda(PyObject* module) {
     cudnn_settings.deterministic = deterministic;
     cudnn_settings.tf32 = tf32;
   });
+  m.def("set_cudnn_attention", [](bool enabled) { cudnn_settings.attention = enabled; });
+  m.def("set_deterministic", [](bool enabled) { cudnn_settings.all_deterministic = enabled; });
   m.def("cudnn_version", cudnn_version, "Of the library, which is looked for; 0 when it is not there.");
 
   m.def("operators_on_host", operators_on_host, "The operators that were computed on the CPU for want of a kernel.");

@@ -1,8 +1,9 @@
-// Attention on CUDA: how tensors reach the kernels of attention_*.cuh. Halves with rows of up to 128 elements go to tensor cores, everything else to the plain
-// kernels. Memory grows with the number of queries, never with queries times keys.
+// Attention on CUDA: how tensors reach cuDNN and the kernels of attention_*.cuh. Large problems of halves without a mask go to cuDNN, halves with rows of up to 128
+// elements to our tensor core kernels, everything else to the plain ones. Memory grows with the number of queries, never with queries times keys.
 #include <algorithm>
 
 #include "cuda/backend.h"
+#include "cuda/cudnn.h"
 #include "cuda/launch.h"
 #include "cuda/register.h"
 #include "dispatch/on_host.h"
@@ -142,6 +143,56 @@ void launch_tiles(const KernelFamily& family, const Attention& a, const Place& p
   family.launch(place, {a.dtype, s.width, s.warp_tiles, s.tile, a.mask_kind, a.mask_dtype, a.causal}, divide_up(rows, s.rows()) * heads, kThreads, shared, a.p);
 }
 
+// ---------------------------------------------------------------- cuDNN
+
+const KernelFamily kRows("attention_rows.cuh", "attention_rows", {"JOIN"}, {});
+
+HeadStrides strides_of(const HeadRows& r) { return {r.batch, r.head, r.row}; }
+
+// A plan for a new shape takes the library a tenth of a second: small problems do not pay for it.
+bool is_for_cudnn(const Attention& a) {
+  constexpr double kLeast = 1 << 24;
+  const double work = double{1} * a.p.batches * a.p.heads * a.p.queries * a.p.keys * a.p.width;
+  return cudnn_settings.enabled && cudnn_settings.attention && a.on_tensor_cores && !a.mask_kind && work >= kLeast && cudnn_problem().empty();
+}
+// Tensors that are broadcast are not for it.
+bool lies_for_cudnn(const Attention& a, const HeadRows& r, int64_t heads) { return (a.p.batches == 1 || r.batch != 0) && (heads == 1 || r.head != 0); }
+bool lie_for_cudnn(const Attention& a) {
+  return lies_for_cudnn(a, a.p.query, a.p.heads) && lies_for_cudnn(a, a.p.key, a.p.heads / a.p.group) && lies_for_cudnn(a, a.p.value, a.p.heads / a.p.group);
+}
+
+AttentionSizes sizes_of(const Attention& a) {
+  const Problem& p = a.p;
+  AttentionSizes s{static_cast<int64_t>(a.dtype), p.batches, p.heads, p.heads / p.group, p.queries, p.keys, p.width, a.causal, {}, {}, {}, {}, {}, {}, {}, {}};
+  s.query = strides_of(p.query), s.key = strides_of(p.key), s.value = strides_of(p.value), s.output = strides_of(p.output);
+  s.grad = strides_of(p.grad), s.query_grad = strides_of(p.query_grad), s.key_grad = strides_of(p.key_grad), s.value_grad = strides_of(p.value_grad);
+  return s;
+}
+
+// cuDNN keeps log l + m of a row, we keep m and 1 / l: the pair log l + m and 1 says the same.
+void launch_rows(const Attention& a, const Place& place, bool join, void* pairs, void* logarithms) {
+  const int64_t count = int64_t{a.p.batches} * a.p.heads * a.p.queries;
+  kRows.launch(place, {join}, divide_up(count, 256), 256, 0, pairs, logarithms, count);
+}
+
+bool attend_with_cudnn(const Attention& a, const Place& place, Device device) {
+  if (!is_for_cudnn(a) || !lie_for_cudnn(a)) return false;
+  const Tensor logarithms = empty({{int64_t{a.p.batches} * a.p.heads * a.p.queries}}, Dtype::f32, device);
+  if (!attend(place, sizes_of(a), a.p.scale, a.p.query.data, a.p.key.data, a.p.value.data, a.p.output.data, logarithms.bytes())) return false;
+  launch_rows(a, place, false, a.p.rows, logarithms.bytes());
+  return true;
+}
+
+// It adds what the blocks of keys give to a query's gradient in the order in which they come: not the same in every run.
+bool attend_backward_with_cudnn(const Attention& a, const Place& place, Device device) {
+  if (!is_for_cudnn(a) || cudnn_settings.wants_deterministic() || !lie_for_cudnn(a) || !lies_for_cudnn(a, a.p.grad, a.p.heads) || !lies_for_cudnn(a, a.p.output, a.p.heads)) return false;
+  const Tensor logarithms = empty({{int64_t{a.p.batches} * a.p.heads * a.p.queries}}, Dtype::f32, device);
+  launch_rows(a, place, true, a.p.rows, logarithms.bytes());
+  const Problem& p = a.p;
+  return attend_backward(place, sizes_of(a), p.scale,
+                         {p.query.data, p.key.data, p.value.data, p.output.data, logarithms.bytes(), p.grad.data, p.query_grad.data, p.key_grad.data, p.value_grad.data});
+}
+
 // ---------------------------------------------------------------- plain
 
 enum Entry : int { kEntryForward, kEntryQueries, kEntryKeys, kEntryDots };
@@ -178,6 +229,7 @@ void run_attention(Call& c) {
   if (c.has(3)) a.read_mask(c.tensor(3));
   a.p.output = a.written(out, a.batch());
   a.p.rows = c.out(1).bytes();
+  if (attend_with_cudnn(a, place, out.device())) return;
   const int64_t heads = int64_t{a.p.heads} * a.p.batches;
   if (!a.on_tensor_cores) return launch_plain(kEntryForward, a, place, divide_up(a.p.queries, plain_rows(a)) * heads);
   // Two tiles a warp read keys and values half as often, but there must be blocks for all multiprocessors.
@@ -198,9 +250,11 @@ void run_attention_backward(Call& c) {
   a.p.query = a.read(q, a.batch()), a.p.key = a.read(k, a.shared()), a.p.value = a.read(v, a.shared());
   if (c.has(6)) a.read_mask(c.tensor(6));
   a.p.query_grad = a.written(c.out(0), a.batch()), a.p.key_grad = a.written(c.out(1), a.shared()), a.p.value_grad = a.written(c.out(2), a.shared());
+  a.p.rows = kept.bytes();
+  if (attend_backward_with_cudnn(a, place, out.device())) return;
   const int64_t heads = int64_t{a.p.heads} * a.p.batches;
   const Tensor dots = empty({{heads * a.p.queries}}, kept.dtype(), out.device());
-  a.p.rows = kept.bytes(), a.p.dots = dots.bytes();
+  a.p.dots = dots.bytes();
   launch_dots(a, place, heads * a.p.queries);
   if (!a.on_tensor_cores) {
     launch_plain(kEntryKeys, a, place, divide_up(a.p.keys, plain_rows(a)) * (heads / a.p.group));
