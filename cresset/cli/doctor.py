@@ -150,6 +150,7 @@ CUDA_LIBRARIES = [
     ("NVRTC", ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"), "nvrtcVersion", "compiles the kernels for the GPU at hand; nothing runs there without it"),
     ("cuBLASLt", ("libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"), "cublasLtGetVersion", "matrix products"),
     ("cuDNN", ("libcudnn.so.9", "libcudnn.so"), "cudnnGetVersion", "convolutions"),
+    ("cuFFT", ("libcufft.so.12", "libcufft.so.11", "libcufft.so"), None, "Fourier transforms"),
     ("NVTX", ("libnvtx3interop.so.1", "libnvToolsExt.so.1"), None, "names of ranges in NVIDIA's profilers"),
 ]
 

@@ -221,7 +221,7 @@ def _(grad, input_info, dimension, size, step):
         if not shape:
             return grad.sum(-1).reshape(()) if grad.ndim else grad
         dim = dimension % len(shape)
-        windows = cresset.arange(shape[dim]).unfold(0, size, step).reshape(-1)
+        windows = cresset.arange(shape[dim], device=grad.device).unfold(0, size, step).reshape(-1)
         flat = grad.movedim(-1, dim + 1).flatten(dim, dim + 1)
         return cresset.zeros(shape, dtype=grad.dtype, device=grad.device).index_add(dim, windows, flat)
 

@@ -39,6 +39,7 @@ NB_MODULE(_native, m) {
     add_function_type(m.ptr());
     add_profile(m.ptr());
     add_cuda(m.ptr());
+    add_cuda_libraries(m.ptr());
   } catch (...) {
     set_python_error();
     throw nanobind::python_error();

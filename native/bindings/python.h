@@ -160,6 +160,7 @@ void add_module_type(PyObject* module);
 void add_batching(PyObject* module);
 void add_function_type(PyObject* module);
 void add_cuda(PyObject* module);
+void add_cuda_libraries(PyObject* module);
 
 // The dotted path of the module whose call the thread is in; empty: in none (module_type.cpp).
 std::string running_module_path();

@@ -9,6 +9,7 @@ void register_cuda_operators() {
   register_cuda_indexing(r);
   register_cuda_joining(r);
   register_cuda_convolution(r);
+  register_cuda_fourier(r);
   register_cuda_matmul(r);
   register_cuda_normalization(r);
   register_cuda_pooling(r);

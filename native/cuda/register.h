@@ -12,6 +12,7 @@ void register_cuda_creation(Registry& r);
 void register_cuda_indexing(Registry& r);
 void register_cuda_joining(Registry& r);
 void register_cuda_convolution(Registry& r);
+void register_cuda_fourier(Registry& r);
 void register_cuda_matmul(Registry& r);
 void register_cuda_normalization(Registry& r);
 void register_cuda_pooling(Registry& r);

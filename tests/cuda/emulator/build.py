@@ -1,4 +1,4 @@
-"""Build the emulated libcuda, libnvrtc, libcublasLt and libcudnn: `python build.py FOLDER` prints the folder in which they are.
+"""Build the emulated libraries of NVIDIA: `python build.py FOLDER` prints the folder in which they are.
 
 Point CRESSET_CUDA_LIBRARIES at it and `device="cuda"` runs on the CPU. The libraries are kept by the content of their sources.
 """
@@ -45,8 +45,11 @@ LIBRARIES = {
         ["-O2", "-ffp-contract=off", "-Wl,-soname,libcudnn.so.9", "-Wl,-rpath,$ORIGIN"],
         ["libcudnn.so"],
     ),
+    "libcufft.so.12": (["cufft"], ["-O2", "-Wl,-soname,libcufft.so.12", "-Wl,-rpath,$ORIGIN"], ["libcufft.so"]),
     "libnvidia-ml.so.1": (["management"], ["-O1", "-Wl,-soname,libnvidia-ml.so.1"], []),
 }
+# Those that submit work to the emulated driver.
+LINKED = ("libcublasLt.so", "libcudnn.so.9", "libcufft.so.12")
 
 
 def compiler() -> str:
@@ -100,7 +103,7 @@ def compile_all(folder: Path) -> None:
         names, flags, _ = LIBRARIES[library]
         together = folder / f"{library}.cpp"  # as one file: reading the standard library is most of the work
         together.write_text("".join(f'#include "{HERE / name}.cpp"\n' for name in names))
-        uses = [str(folder / "libcuda.so.1")] if library in ("libcublasLt.so", "libcudnn.so.9") else []
+        uses = [str(folder / "libcuda.so.1")] if library in LINKED else []
         version = f"-DEMULATOR_VERSION={int(digest()[:6], 16)}"
         return subprocess.Popen(
             [
@@ -117,10 +120,10 @@ def compile_all(folder: Path) -> None:
             ]
         )
 
-    # Two at a time; libcublasLt and libcudnn are linked to libcuda.
+    # Two at a time.
     statuses = {}
     with start("libnvrtc.so") as beside:
-        for library in ("libcuda.so.1", "libcublasLt.so", "libcudnn.so.9", "libnvidia-ml.so.1"):
+        for library in ("libcuda.so.1", *LINKED, "libnvidia-ml.so.1"):
             with start(library) as process:
                 statuses[library] = process.wait()
         statuses["libnvrtc.so"] = beside.wait()
