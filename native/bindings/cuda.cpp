@@ -432,6 +432,7 @@ void add_cuda(PyObject* module) {
     cudnn_settings.tf32 = tf32;
   });
   m.def("set_cudnn_attention", [](bool enabled) { cudnn_settings.attention = enabled; });
+  m.def("set_cudnn_attention_from", [](int64_t work) { return cudnn_settings.attention_from.exchange(work); }, "The least problem for it: batches heads queries keys width.");
   m.def("set_deterministic", [](bool enabled) { cudnn_settings.all_deterministic = enabled; });
   m.def("cudnn_version", cudnn_version, "Of the library, which is looked for; 0 when it is not there.");
 

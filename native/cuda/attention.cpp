@@ -149,11 +149,9 @@ const KernelFamily kRows("attention_rows.cuh", "attention_rows", {"JOIN"}, {});
 
 HeadStrides strides_of(const HeadRows& r) { return {r.batch, r.head, r.row}; }
 
-// A plan for a new shape takes the library a tenth of a second: small problems do not pay for it.
 bool is_for_cudnn(const Attention& a) {
-  constexpr double kLeast = 1 << 24;
   const double work = double{1} * a.p.batches * a.p.heads * a.p.queries * a.p.keys * a.p.width;
-  return cudnn_settings.enabled && cudnn_settings.attention && a.on_tensor_cores && !a.mask_kind && work >= kLeast && cudnn_problem().empty();
+  return cudnn_settings.enabled && cudnn_settings.attention && a.on_tensor_cores && !a.mask_kind && work >= static_cast<double>(cudnn_settings.attention_from) && cudnn_problem().empty();
 }
 // Tensors that are broadcast are not for it.
 bool lies_for_cudnn(const Attention& a, const HeadRows& r, int64_t heads) { return (a.p.batches == 1 || r.batch != 0) && (heads == 1 || r.head != 0); }

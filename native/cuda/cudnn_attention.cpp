@@ -4,8 +4,8 @@
 //   backward   P = exp(S - rows); dV = Pᵀ dO; dS = P (dO Vᵀ - sum(dO O)) scale; dK = dSᵀ Q; dQ = dS K
 //
 // The order and the types of the operations are those of NVIDIA's documentation: other orders of the same arithmetic are not recognised.
-#include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 #include "cuda/cudnn.h"
 #include "cuda/cudnn_graph.h"
@@ -133,14 +133,28 @@ class AttentionGraph : public OperationGraph {
   }
 };
 
-PlanCache<Key>& plans() {
-  static auto* the = new PlanCache<Key>;
+// A plan takes the library about a second. The first shapes get theirs at once; where there are many, as with texts of every length, one that comes again and again.
+class AttentionPlans : public PlanCache<Key> {
+  static constexpr size_t kAtOnce = 16;
+  static constexpr int kOften = 8;
+  std::unordered_map<Key, int, Hash, Same> seen_;
+
+ public:
+  bool is_worth_planning(const Key& key) {
+    if (size() < kAtOnce || knows(key)) return true;
+    if (seen_.size() >= kMost) seen_.clear();
+    return ++seen_[key] > kOften;
+  }
+};
+AttentionPlans& plans() {
+  static auto* the = new AttentionPlans;
   return *the;
 }
 
 bool run_planned(const Place& place, const AttentionSizes& sizes, bool backward, std::span<const int64_t> ids, std::span<void* const> pointers) {
   const Key key{sizes, place.device, backward};
   std::lock_guard guard(plans().lock);
+  if (!plans().is_worth_planning(key)) return false;
   const Plan& plan = plans().get(key, [&]() -> Plan {
     AttentionGraph graph(place, sizes);
     if (!(backward ? graph.describe_backward() : graph.describe_forward())) return {};

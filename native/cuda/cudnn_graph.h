@@ -150,6 +150,8 @@ class OperationGraph {
 template <class Key>
 class PlanCache {
   static_assert(std::is_trivially_copyable_v<Key> && sizeof(Key) % 8 == 0);
+
+ protected:
   struct Same {
     bool operator()(const Key& a, const Key& b) const { return std::memcmp(&a, &b, sizeof(Key)) == 0; }
   };
@@ -162,9 +164,13 @@ class PlanCache {
     }
   };
   static constexpr size_t kMost = 4096;  // then all are forgotten: programs whose shapes never come again
+
+ private:
   std::unordered_map<Key, Plan, Hash, Same> all_;
 
  public:
+  size_t size() const { return all_.size(); }
+  bool knows(const Key& key) const { return all_.count(key) > 0; }
   std::mutex lock;  // held while a plan is looked up and run
   template <class Make>
   Plan& get(const Key& key, const Make& make) {

@@ -152,3 +152,62 @@ def test_the_result_does_not_change_from_run_to_run():
 
     for first, second in zip(gradients(), gradients()):
         assert cresset.equal(first.cpu(), second.cpu())
+
+
+@pytest.fixture
+def for_cudnn():
+    """Problems of every size go to cuDNN."""
+    before = cresset._native.cuda.set_cudnn_attention_from(1)
+    yield
+    cresset._native.cuda.set_cudnn_attention_from(before)
+
+
+@pytest.mark.parametrize(
+    "dtype, queries, keys, width, causal",
+    [
+        ("bfloat16", 65, 65, 64, True),
+        ("float16", 40, 70, 32, False),
+        ("float16", 70, 40, 128, True),
+        ("bfloat16", 1, 33, 64, False),
+    ],
+)
+def test_by_cudnn(for_cudnn, dtype, queries, keys, width, causal):
+    q, k, v = (made(2, 2, n, width, dtype=dtype, seed=i) for i, n in enumerate((queries, keys, keys)))
+    agrees(q, k, v, is_causal=causal, dtype=dtype)
+
+
+def test_heads_that_share_a_key_by_cudnn(for_cudnn):
+    q, k, v = (made(2, heads, 40, 64, dtype="float16", seed=i) for i, heads in enumerate((4, 2, 2)))
+    agrees(q, k, v, is_causal=True, enable_gqa=True, dtype="float16")
+
+
+def test_rows_that_are_not_contiguous_by_cudnn(for_cudnn):
+    tensors = (made(2, 33, 3, 64, dtype="bfloat16", seed=i) for i in range(3))
+    agrees(*tensors, dtype="bfloat16", is_causal=True, scale=0.3, arranged=lambda t: t.transpose(1, 2))
+
+
+def test_cudnn_for_one_of_the_passes_only(for_cudnn):
+    """What either way keeps of the forward pass serves the other's backward pass."""
+    q, k, v = (made(1, 2, 50, 64, dtype="float16", seed=i).cuda().requires_grad_() for i in range(3))
+    found = []
+    for forward, backward in ((True, True), (True, False), (False, True), (False, False)):
+        cresset.backends.cuda.enable_cudnn_sdp(forward)
+        output = scaled_dot_product_attention(q, k, v, is_causal=True)
+        cresset.backends.cuda.enable_cudnn_sdp(backward)
+        found.append(cresset.autograd.grad(output.float().square().sum(), (q, k, v)))
+    for gradients in found[1:]:
+        for gradient, expected in zip(gradients, found[0]):
+            assert (gradient - expected).abs().max().item() <= 8e-3 * expected.abs().max().item()
+
+
+def test_deterministic_algorithms_give_the_same_bits(for_cudnn):
+    cresset.use_deterministic_algorithms(True)
+    try:
+        q = made(1, 2, 130, 64, dtype="bfloat16").cuda().requires_grad_()
+        first, second = (
+            cresset.autograd.grad(scaled_dot_product_attention(q, q, q, is_causal=True).float().square().sum(), q)[0]
+            for _ in range(2)
+        )
+        assert first.equal(second)
+    finally:
+        cresset.use_deterministic_algorithms(False)

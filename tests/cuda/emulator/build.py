@@ -41,7 +41,7 @@ LIBRARIES = {
         ["libcublasLt.so.13"],
     ),
     "libcudnn.so.9": (
-        ["cudnn"],
+        ["cudnn", "cudnn_operations"],
         ["-O2", "-ffp-contract=off", "-Wl,-soname,libcudnn.so.9", "-Wl,-rpath,$ORIGIN"],
         ["libcudnn.so"],
     ),

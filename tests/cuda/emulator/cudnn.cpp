@@ -1,11 +1,12 @@
-// cuDNN's interface of graphs, as far as one convolution: descriptors are checked as the library checks them, and computed by plain loops.
+// cuDNN's interface of graphs, as far as one convolution, or several of the operations of cudnn_operations.h: descriptors are checked as the library checks
+// them, and computed by plain loops.
 // There are two engines: the first rounds float32 as TF32 does and notes that it uses tensor cores, the second is exact. Plans of the first for a dilation of
 // seven fail when they are run, as some of cuDNN's do.
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <memory>
 
+#include "cudnn_operations.h"
 #include "emulator.h"
 #include "number_types.h"
 
@@ -15,20 +16,12 @@ using namespace emulator;
 
 enum Result { SUCCESS = 0, NOT_INITIALIZED = 1001, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, EXECUTION_FAILED = 5000 };
 enum Kind { CONVOLUTION = 1, ENGINE = 2, CONFIGURATION = 3, HEURISTIC = 4, PLAN = 5, FORWARD = 10, BACKWARD_FILTER = 11, BACKWARD_DATA = 12, GRAPH = 15, PACK = 16, TENSOR = 17 };
-enum Type { HANDLE = 0, DATA_TYPE = 1, BOOLEAN = 2, INT64 = 3, FLOAT = 4, DOUBLE = 5, POINTER = 6, CONVOLUTION_MODE = 7, HEURISTIC_MODE = 8, NUMERICAL_NOTE = 11, DESCRIPTOR = 15 };
+enum Type { HANDLE = 0, DATA_TYPE = 1, BOOLEAN = 2, INT64 = 3, FLOAT = 4, DOUBLE = 5, POINTER = 6, CONVOLUTION_MODE = 7, HEURISTIC_MODE = 8, NUMERICAL_NOTE = 11, POINTWISE_MODE = 14, DESCRIPTOR = 15, REDUCTION_OPERATOR = 18 };
 
 struct Handle {
   Device* device;
   void* stream = nullptr;
 };
-struct Descriptor {
-  int kind;
-  bool is_final = false;
-  int engine = 0;
-  std::map<int, std::vector<int64_t>> values;  // every element in a word
-  Descriptor* part(int name) const { return reinterpret_cast<Descriptor*>(values.at(name)[0]); }
-};
-
 Result refused(const char* why) {
   complain("cuDNN: %s", why);
   return BAD_PARAM;
@@ -45,11 +38,11 @@ bool is_right(int kind, int name, int type) {
     case BACKWARD_FILTER: return name == 712 || name == 713 ? type == FLOAT || type == DOUBLE : name >= 714 && name <= 717 && type == DESCRIPTOR;
     case GRAPH: return name == 800 ? type == HANDLE : name == 801 && type == DESCRIPTOR;
     case PACK: return name == 1000 ? type == INT64 : (name == 1001 || name == 1003) && type == POINTER;
-    case TENSOR: return name == 901 ? type == DATA_TYPE : name == 907 ? type == BOOLEAN : (name == 900 || name == 902 || name == 903 || name == 906) && type == INT64;
-    default: return false;
+    case TENSOR: return name == 901 ? type == DATA_TYPE : name == 907 || name == 908 ? type == BOOLEAN : (name == 900 || name == 902 || name == 903 || name == 906) && type == INT64;
+    default: return has_graph_attribute(kind, name, type);
   }
 }
-size_t width_of(int type) { return type == BOOLEAN ? 1 : type == DATA_TYPE || type == FLOAT || type == CONVOLUTION_MODE || type == HEURISTIC_MODE ? 4 : 8; }
+size_t width_of(int type) { return type == BOOLEAN ? 1 : type == DATA_TYPE || type == FLOAT || type == CONVOLUTION_MODE || type == HEURISTIC_MODE || type == POINTWISE_MODE || type == REDUCTION_OPERATOR ? 4 : 8; }
 
 int first_of(int kind) { return kind == FORWARD ? 700 : kind == BACKWARD_DATA ? 706 : 712; }
 
@@ -79,11 +72,16 @@ Result finalize(const Descriptor& d) {
         if (int64_t(d.values.at(name).size()) != d.values.at(106)[0]) return refused("a convolution has another number of dimensions");
       return SUCCESS;
     case FORWARD: case BACKWARD_DATA: case BACKWARD_FILTER: return check_operation(d);
-    case GRAPH: return has({800, 801}) && d.values.at(801).size() == 1 ? SUCCESS : refused("a graph has a handle and one operation");
+    case GRAPH: {
+      if (!has({800, 801})) return refused("a graph has a handle and operations");
+      const auto& operations = d.values.at(801);
+      const bool plain = std::all_of(operations.begin(), operations.end(), [](int64_t o) { return is_graph_operation(reinterpret_cast<Descriptor*>(o)->kind); });
+      return plain || operations.size() == 1 ? SUCCESS : NOT_SUPPORTED;
+    }
     case HEURISTIC: return has({200, 201}) && d.part(201)->is_final ? SUCCESS : refused("a heuristic lacks something");
     case PLAN: return has({400, 401}) ? SUCCESS : refused("a plan lacks something");
     case PACK: return has({1000, 1001, 1003}) && d.values.at(1000).size() == d.values.at(1001).size() ? SUCCESS : refused("a variant pack lacks something");
-    default: return NOT_SUPPORTED;
+    default: return problem_of(d) ? refused(problem_of(d)) : SUCCESS;
   }
 }
 
@@ -207,8 +205,27 @@ EMULATOR_API int cudnnBackendGetAttribute(Descriptor* d, int name, int type, int
   return SUCCESS;
 }
 
+static int execute_graph(Handle* handle, Descriptor* plan, Descriptor* pack) {
+  std::vector<Descriptor*> operations;
+  for (int64_t o : plan->part(401)->part(201)->values.at(801)) operations.push_back(reinterpret_cast<Descriptor*>(o));
+  Memory memory;
+  const auto &ids = pack->values.at(1000), &pointers = pack->values.at(1001);
+  for (size_t i = 0; i < ids.size(); ++i) memory[ids[i]] = reinterpret_cast<char*>(pointers[i]);
+  std::lock_guard guard(lock());
+  Stream* stream = find_stream(handle->stream);
+  if (!stream || stream->device != handle->device) return refused("the stream is not one of the handle's device");
+  const auto touch = [device = handle->device](char* p, size_t bytes) { return device_may_use("cudnnBackendExecute", "a tensor", device, reinterpret_cast<Address>(p), bytes); };
+  if (!Operations::touches(operations, memory, touch)) return refused("a tensor has no memory, or lies badly");
+  const Status status = submit(stream, "cudnnBackendExecute", [work = Operations::prepare(operations, memory)] {
+    work();
+    return CUDA_SUCCESS;
+  });
+  return status == CUDA_SUCCESS ? SUCCESS : EXECUTION_FAILED;
+}
+
 EMULATOR_API int cudnnBackendExecute(Handle* handle, Descriptor* plan, Descriptor* pack) {
   if (!plan->is_final || !pack->is_final) return refused("what is executed is final");
+  if (is_graph_operation(plan->part(401)->part(201)->part(801)->kind)) return execute_graph(handle, plan, pack);
   const Descriptor &configuration = *plan->part(401), &operation = *configuration.part(201)->part(801), &c = *operation.part(first_of(operation.kind) + 2);
   auto work = std::make_shared<Work>();
   work->kind = operation.kind;
