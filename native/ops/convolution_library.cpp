@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "ops/winograd.h"
 #include "tensor/private_layout.h"
 #include "tensor/transpose.h"
 
@@ -17,6 +18,7 @@ using Kind = ConvolutionKind;
 
 constexpr double kLeastWork = 2e6;    // multiplications and additions below which our own kernels are ahead
 constexpr double kWorkOfPiece = 1e7;  // enough to hide what a call of the library costs
+constexpr double kWorkOfTiles = 2e7;  // the same where there are fewer multiplications
 constexpr int64_t kPieces = 8;        // to have work for several threads, images are cut into rows
 constexpr int64_t kPointsOfSum = 128; // the least that is worth a partial sum of the weight's gradient
 
@@ -94,10 +96,12 @@ Piece rows_of(const LibraryConvolution& whole, int64_t image, int64_t begin, int
   return p;
 }
 
+double work_of_piece(const LibraryConvolution& c) { return winograd_does(c) ? kWorkOfTiles : kWorkOfPiece; }
+
 int64_t images_together(const LibraryConvolution& c) {
-  const double work = work_of(c) / static_cast<double>(c.images);
+  const double work = work_of(c) / static_cast<double>(c.images), least = work_of_piece(c);
   int64_t n = 1;
-  while (n < c.images && (c.images % n != 0 || work * static_cast<double>(n) < kWorkOfPiece)) ++n;
+  while (n < c.images && (c.images % n != 0 || work * static_cast<double>(n) < least)) ++n;
   if (c.kind == Kind::weight_gradient)
     while (n < c.images && (c.images % n != 0 || n * product(c.out) < kPointsOfSum || c.images / n > 2 * kPieces)) ++n;
   return n;
@@ -108,7 +112,7 @@ std::vector<Piece> pieces_of(const LibraryConvolution& c) {
   const int64_t rows = c.kind == Kind::input_gradient ? c.in[1] : c.out[1];
   int64_t blocks = 1;
   if (together == 1 && count < kPieces && c.kernel[0] == 1 && c.in[0] == 1 && c.out[0] == 1 && (c.kind != Kind::input_gradient || c.stride[1] == 1)) {
-    blocks = std::min<int64_t>({(kPieces + count - 1) / count, rows / 4, static_cast<int64_t>(work_of(c) / static_cast<double>(c.images) / kWorkOfPiece)});
+    blocks = std::min<int64_t>({(kPieces + count - 1) / count, rows / 4, static_cast<int64_t>(work_of(c) / static_cast<double>(c.images) / work_of_piece(c))});
     if (c.kind == Kind::weight_gradient) blocks = std::min(blocks, product(c.out) / kPointsOfSum);
     blocks = std::max<int64_t>(blocks, 1);
   }
@@ -126,12 +130,13 @@ std::vector<Piece> pieces_of(const LibraryConvolution& c) {
 }
 
 // Finds the kernels. They must agree on how the weight is packed, so that it is packed once.
-bool find_kernels(std::vector<Piece>& pieces) {
+bool find_kernels(std::vector<Piece>& pieces, const LibraryConvolution& whole) {
+  const auto find = winograd_does(whole) ? winograd_convolution : library_convolution;
   for (Piece& p : pieces) {
     const Piece* before = &p == pieces.data() ? nullptr : &p - 1;
     p.kernel = before && std::equal(reinterpret_cast<const int64_t*>(&p.sizes), reinterpret_cast<const int64_t*>(&p.sizes + 1), reinterpret_cast<const int64_t*>(&before->sizes))
                    ? before->kernel
-                   : library_convolution(p.sizes);
+                   : find(p.sizes);
     if (!p.kernel || !p.kernel->packs_like(*pieces[0].kernel)) return false;
   }
   return true;
@@ -211,7 +216,7 @@ bool library_does(const LibraryConvolution& c) {
 bool convolve_by_library(const LibraryConvolution& c, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out, bool may_hide) {
   if (!library_does(c)) return false;
   std::vector<Piece> pieces = pieces_of(c);
-  if (!find_kernels(pieces)) return false;
+  if (!find_kernels(pieces, c)) return false;
   if (c.kind == Kind::weight_gradient) {
     run_weight(pieces, Images(a), Images(b), out.data<float>());
     return true;

@@ -4,6 +4,7 @@
 // A kernel of the library is made for one thread and runs on a piece of the work: some images, or some rows of one image. How the work is
 // cut depends on its sizes alone, and partial sums of a weight gradient are added in the order of the pieces, so that results do not
 // depend on the number of threads. Images that lie channel by channel are turned piece by piece, while they are in the cache.
+// Convolutions with 3 x 3 taps have a kernel of our own: see Note [Fewer multiplications] in winograd.h.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -42,8 +42,10 @@ def test_same_padding_keeps_the_size():
     assert F.conv2d(x, cresset.ones(1, 1, 2, 3), padding="same").shape == x.shape
 
 
-def test_results_do_not_depend_on_the_number_of_threads():
-    x, w = cresset.randn(5, 8, 20, 20, requires_grad=True), cresset.randn(12, 8, 3, 3, requires_grad=True)
+@pytest.mark.parametrize("channels", [(8, 12), (32, 48)])
+def test_results_do_not_depend_on_the_number_of_threads(channels):
+    before, after = channels
+    x, w = cresset.randn(5, before, 20, 20, requires_grad=True), cresset.randn(after, before, 3, 3, requires_grad=True)
     before, results = cresset.get_num_threads(), []
     try:
         for threads in (1, 2, 3):
@@ -54,6 +56,65 @@ def test_results_do_not_depend_on_the_number_of_threads():
         cresset.set_num_threads(before)
     for others in results[1:]:
         assert all((one == other).all() for one, other in zip(results[0], others))
+
+
+def _whole_numbers(*shape):
+    return (cresset.arange(float(cresset.Size(shape).numel())) * 7 % 11 - 5).reshape(shape)
+
+
+# Note [Fewer multiplications] in native/ops/winograd.h: images with 16, 32, ... channels and kernels of 3 x 3.
+_TILED = [
+    (2, 32, 32, 8, 8, 1),
+    (3, 16, 48, 15, 22, 1),
+    (2, 64, 32, 9, 30, 0),
+    (2, 48, 80, 6, 13, 2),
+    (1, 32, 112, 40, 41, (3, 0)),
+    (8, 128, 144, 5, 4, 1),
+]
+
+
+@pytest.mark.parametrize("images, before, after, height, width, padding", _TILED)
+@pytest.mark.parametrize("layout", [cresset.contiguous_format, cresset.channels_last])
+def test_fewer_multiplications_give_the_same_whole_numbers(images, before, after, height, width, padding, layout):
+    """Whole numbers, halves and quarters are exact in float32: what float64 gives by the definition has to come out."""
+    x, w = _whole_numbers(images, before, height, width), _whole_numbers(after, before, 3, 3)
+    bias = _whole_numbers(after)
+    expected = F.conv2d(x.double(), w.double(), bias.double(), padding=padding)
+    grad = _whole_numbers(*expected.shape)
+    x, w = x.to(memory_format=layout).requires_grad_(), w.requires_grad_()
+    y = F.conv2d(x, w, bias, padding=padding)
+    assert y.dtype == cresset.float32 and (y == expected).all()
+    assert y.is_contiguous(memory_format=layout)
+    exact = [t.detach().double().requires_grad_() for t in (x, w)]
+    wanted = cresset.autograd.grad(F.conv2d(*exact, padding=padding), exact, grad.double())
+    for ours, definition in zip(cresset.autograd.grad(y, (x, w), grad), wanted):
+        assert (ours == definition).all()
+
+
+def test_a_value_that_is_not_finite_reaches_only_its_neighbours():
+    x, w = cresset.ones(2, 32, 12, 12), cresset.ones(32, 32, 3, 3)
+    x[1, 4, 5, 6] = float("inf")
+    y = F.conv2d(x, w)  # row 5 is seen by rows 3 to 5 of the result
+    seen = cresset.zeros(2, 32, 10, 10, dtype=cresset.bool)
+    seen[1, :, 3:6, 4:7] = True
+    assert (y[seen] == float("inf")).all() and (y[~seen] == 288.0).all()
+
+    x, w = x.requires_grad_(), w.requires_grad_()
+    grad = cresset.zeros(2, 32, 10, 10)
+    grad[1, 7, 3, 4] = 2.0  # its first patch ends at the infinity
+    ours, filters = cresset.autograd.grad(F.conv2d(x, w), (x, w), grad)
+    expected = cresset.zeros(2, 32, 12, 12)
+    expected[1, :, 3:6, 4:7] = 2.0
+    assert (ours == expected).all()
+    others = [channel for channel in range(32) if channel != 4]
+    assert (filters[7, others] == 2.0).all() and (filters[:7, others] == 0.0).all()
+    assert filters[7, 4, 2, 2] == float("inf") and filters.isnan().sum() == 32 * 9 - 1  # elsewhere infinity times 0
+
+
+def test_numbers_near_the_largest_do_not_overflow_on_the_way():
+    x, w = cresset.full((1, 32, 16, 16), 3e38), cresset.zeros(32, 32, 3, 3)
+    w[:, 0, 1, 1] = 1.0
+    assert (F.conv2d(x, w, padding=1) == cresset.tensor(3e38)).all()
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
