@@ -266,9 +266,7 @@ void add_cuda(PyObject* module) {
         });
   m.def("stream_is_capturing", [](int device, Number stream) {
           enter(device);
-          int state = 0;
-          CRESSET_DRIVER(cuStreamIsCapturing(handle(stream), &state));
-          return state != 0;
+          return is_capturing(handle(stream));
         });
 
   // ---- events
@@ -311,13 +309,12 @@ void add_cuda(PyObject* module) {
   m.def("capture_begin", [](int device, Number stream, Number pool, int mode) {
           enter(device);
           begin_pool(device, pool);
-          CRESSET_DRIVER(cuStreamBeginCapture_v2(handle(stream), mode));
+          begin_capture(handle(stream), mode);
         });
   m.def("capture_end", [](int device, Number stream, Number pool) {
           enter(device);
           end_pool(device, pool);
-          GraphHandle graph = nullptr;
-          CRESSET_DRIVER(cuStreamEndCapture(handle(stream), &graph));
+          const GraphHandle graph = end_capture(handle(stream));
           check(graph, "CUDA graph capture failed: the capture was not valid (an operation that waits for the device was called while capturing?)");
           return number(graph);
         });
@@ -329,7 +326,7 @@ void add_cuda(PyObject* module) {
         });
   m.def("graph_launch", [](int device, Number exec, Number stream) {
           enter(device);
-          CRESSET_DRIVER(cuGraphLaunch(handle(exec), handle(stream)));
+          enqueue_call(device, "cuGraphLaunch", [exec = handle(exec), stream = handle(stream)] { return started_driver->cuGraphLaunch(exec, stream); });
         });
   m.def("graph_destroy", [](int device, Number graph, Number exec, Number pool) {
           enter(device);

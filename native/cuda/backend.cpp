@@ -25,12 +25,25 @@ bool lie_alike(const Tensor& a, const Tensor& b) { return a.dtype() == b.dtype()
 
 bool is_alike(const Tensor& t, DimsView sizes) { return t.sizes() == Dims(sizes) && t.is_contiguous(); }
 
+void copy_memory(char* to, const char* from, int64_t bytes, int device) {
+  const StreamHandle stream = enter(device);
+  enqueue_call(device, "cuMemcpyDtoDAsync", [=] { return started_driver->cuMemcpyDtoDAsync_v2(address(to), address(from), static_cast<size_t>(bytes), stream); });
+}
+
+// Every element, of one, two or four bytes, becomes the same.
+void set_memory(const Tensor& t, size_t width, uint32_t element) {
+  const Place place(t.device());
+  const Address to = address(t.bytes());
+  const auto count = static_cast<size_t>(bytes_of(t)) / width;
+  enqueue_call(place.device, "cuMemsetAsync", [=, stream = place.stream] {
+    if (width == 1) return started_driver->cuMemsetD8Async(to, static_cast<unsigned char>(element), count, stream);
+    if (width == 2) return started_driver->cuMemsetD16Async(to, static_cast<unsigned short>(element), count, stream);
+    return started_driver->cuMemsetD32Async(to, element, count, stream);
+  });
+}
+
 void copy_within(const Tensor& to, const Tensor& from) {
-  const Place place(to.device());
-  if (lie_alike(to, from)) {
-    CRESSET_DRIVER(cuMemcpyDtoDAsync_v2(address(to.bytes()), address(from.bytes()), static_cast<size_t>(bytes_of(to)), place.stream));
-    return;
-  }
+  if (lie_alike(to, from)) return copy_memory(to.bytes(), from.bytes(), bytes_of(to), to.device().index);
   copy_strided({to.bytes(), to.dtype(), to.dtype(), to.strides()}, {from.bytes(), from.dtype(), from.dtype(), expanded_strides("copy_", from, to.sizes())}, to.sizes(), to.device());
 }
 
@@ -109,10 +122,7 @@ class CudaBackend final : public Backend {
     if (from.device().is_cpu()) return copy_from_host(to, from, non_blocking);
     copy_between(to, from);
   }
-  void copy_bytes(char* to, const char* from, int64_t bytes, int device) override {
-    const StreamHandle stream = enter(device);
-    CRESSET_DRIVER(cuMemcpyDtoDAsync_v2(address(to), address(from), static_cast<size_t>(bytes), stream));
-  }
+  void copy_bytes(char* to, const char* from, int64_t bytes, int device) override { copy_memory(to, from, bytes, device); }
   void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width, int device) override {
     static constexpr Dtype by_width[] = {Dtype::u8, Dtype::u8, Dtype::i16, Dtype::u8, Dtype::i32, Dtype::u8, Dtype::u8, Dtype::u8, Dtype::i64};
     const Dtype d = width == 16 ? Dtype::c128 : by_width[width];
@@ -126,12 +136,10 @@ class CudaBackend final : public Backend {
     const auto width = static_cast<size_t>(size_of(t.dtype()));
     std::memcpy(element, one.bytes(), width);
     if (t.is_contiguous() || is_dense(t.sizes(), t.strides())) {
-      const Place place(t.device());
-      bool zero = true;
-      for (size_t i = 0; i < width; ++i) zero = zero && element[i] == 0;
-      if (zero || width == 1) return check_status(driver().cuMemsetD8Async(address(t.bytes()), static_cast<unsigned char>(element[0]), static_cast<size_t>(bytes_of(t)), place.stream), "cuMemsetD8Async");
-      if (width == 2) return check_status(driver().cuMemsetD16Async(address(t.bytes()), *reinterpret_cast<uint16_t*>(element), static_cast<size_t>(t.numel()), place.stream), "cuMemsetD16Async");
-      if (width == 4) return check_status(driver().cuMemsetD32Async(address(t.bytes()), *reinterpret_cast<uint32_t*>(element), static_cast<size_t>(t.numel()), place.stream), "cuMemsetD32Async");
+      uint32_t number = 0;
+      std::memcpy(&number, element, sizeof number);
+      const bool zero = std::all_of(element, element + width, [](char c) { return c == 0; });
+      if (zero || width <= 4) return set_memory(t, zero ? 1 : width, number);
     }
     launch_fill({t.bytes(), t.dtype(), t.dtype(), t.strides()}, element, t.sizes(), t.device());
   }

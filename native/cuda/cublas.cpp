@@ -137,6 +137,7 @@ struct Plans {
 
   void make_room() {
     if (all.size() < kMost) return;
+    finish_launches();  // products with them may be on their way
     for (const auto& [key, plan] : all) {
       library().cublasLtMatmulDescDestroy(plan.product);
       for (const Descriptor d : {plan.a, plan.b, plan.c, plan.d}) library().cublasLtMatrixLayoutDestroy(d);
@@ -248,11 +249,14 @@ bool multiply(const Place& place, const MatrixProduct& p) {
   }
   const Plan& plan = found->second;
   if (!plan.possible) return false;
-  if (p.bias) CRESSET_CUBLASLT(cublasLtMatmulDescSetAttribute(plan.product, kBiasPointer, &p.bias, sizeof p.bias));
-  const Factor alpha(p.alpha, p.dtype), beta(p.beta, p.dtype);
   const Workspace workspace(place.device, plan.workspace);
-  CRESSET_CUBLASLT(cublasLtMatmul(handle(place.device), plan.product, alpha.bytes, p.a.data, plan.a, p.b.data, plan.b, beta.bytes, c, plan.c, p.d, plan.d, &plan.algorithm, workspace.data(),
-                                  plan.workspace, place.stream));
+  enqueue_call(place.device, "cublasLtMatmul",
+               [plan, handle = handle(place.device), stream = place.stream, memory = workspace.data(), alpha = Factor(p.alpha, p.dtype), beta = Factor(p.beta, p.dtype), bias = p.bias, a = p.a.data,
+                b = p.b.data, c, d = p.d] {
+                 if (bias) library().cublasLtMatmulDescSetAttribute(plan.product, kBiasPointer, &bias, sizeof bias);
+                 return library().cublasLtMatmul(handle, plan.product, alpha.bytes, a, plan.a, b, plan.b, beta.bytes, c, plan.c, d, plan.d, &plan.algorithm, memory, plan.workspace, stream);
+               },
+               name_of_status);
   return true;
 }
 

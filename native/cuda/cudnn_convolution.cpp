@@ -113,9 +113,7 @@ Plan fastest(const Place& place, const std::vector<Plan>& plans, const Memory3& 
 constexpr size_t kCandidates = 8;
 
 Plan make_plan(const Place& place, const Key& key, const Memory3& memory) {
-  int capturing = 0;
-  driver().cuStreamIsCapturing(place.stream, &capturing);
-  const bool try_several = key.benchmark && !capturing;
+  const bool try_several = key.benchmark && !is_capturing(place.stream);
   const std::vector<Plan> found = find_plans(place, key, try_several ? kCandidates : 1);
   return found.empty() ? Plan{} : found.size() == 1 ? found[0] : fastest(place, found, memory);
 }

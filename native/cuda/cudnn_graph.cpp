@@ -82,6 +82,7 @@ bool run(const Place& place, const Plan& plan, std::span<const int64_t> ids, std
   pack.set_numbers(kPackIds, ids.data(), static_cast<int64_t>(ids.size()));
   pack.set(kPackPointers, kTypePointer, static_cast<int64_t>(pointers.size()), pointers.data());
   pack.set(kPackWorkspace, kTypePointer, 1, &memory);
+  finish_launches();
   return pack.finalize() && library().cudnnBackendExecute(handle(place), plan.plan->raw(), pack.raw()) == kDone;
 }
 

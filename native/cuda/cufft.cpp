@@ -155,6 +155,7 @@ void transform(int device, const FourierSizes& sizes, void* from, void* to, bool
   const Workspace workspace(device, plan.workspace);
   CRESSET_CUFFT(cufftSetWorkArea(plan.handle, workspace.data()));
   CRESSET_CUFFT(cufftSetStream(plan.handle, enter(device)));
+  finish_launches();
   CRESSET_CUFFT(cufftXtExec(plan.handle, from, to, forward ? kForward : kInverse));
 }
 

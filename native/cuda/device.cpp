@@ -131,6 +131,25 @@ StreamHandle enter(int device) {
   return thread.streams[device];
 }
 
+static std::atomic<int> captures = 0;  // at this time: mostly none, and then the driver need not be asked
+
+void begin_capture(StreamHandle stream, int mode) {
+  CRESSET_DRIVER(cuStreamBeginCapture_v2(stream, mode));
+  ++captures;
+}
+GraphHandle end_capture(StreamHandle stream) {
+  --captures;
+  GraphHandle graph = nullptr;
+  CRESSET_DRIVER(cuStreamEndCapture(stream, &graph));
+  return graph;
+}
+bool is_capturing(StreamHandle stream) {
+  if (captures == 0) [[likely]] return false;
+  int state = 0;
+  CRESSET_DRIVER(cuStreamIsCapturing(stream, &state));
+  return state != 0;
+}
+
 void synchronize(int device) {
   enter(device);
   CRESSET_DRIVER(cuCtxSynchronize());

@@ -32,6 +32,11 @@ void set_stream(int device, StreamHandle stream);
 // Makes the device's context the thread's; gives the stream for its work.
 StreamHandle enter(int device);
 
+// Graphs are captured through these.
+void begin_capture(StreamHandle stream, int mode);
+GraphHandle end_capture(StreamHandle stream);  // null: the capture was not valid
+bool is_capturing(StreamHandle stream);
+
 // Waits for all work of the device, then raises what went wrong on it meanwhile.
 void synchronize(int device);
 void synchronize_stream(int device, StreamHandle stream);

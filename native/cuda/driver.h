@@ -1,5 +1,6 @@
 // NVIDIA's driver, libcuda: the functions that we call, looked up when they are first needed.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -97,13 +98,32 @@ struct Driver {
 
 extern const Driver* started_driver;  // null before the first use
 const Driver& start_driver();
-// The driver, started. Raises when there is none.
-inline const Driver& driver() { return started_driver ? *started_driver : start_driver(); }
+
+// Note [Launching on another thread] (queue.h): bytes of work, counted from the beginning.
+extern std::atomic<uint64_t> launches_written, launches_made;
+void wait_for_launches();
+// Afterwards the driver has been told all that was launched before.
+inline void finish_launches() {
+  if (launches_written.load(std::memory_order_relaxed) != launches_made.load(std::memory_order_acquire)) wait_for_launches();
+}
+extern std::atomic<Status> failed_launch;
+[[gnu::cold]] void raise_launch_failure();
+inline void raise_failed_launch() {
+  if (failed_launch.load(std::memory_order_relaxed) != kSuccess) [[unlikely]]
+    raise_launch_failure();
+}
+
+// The driver, started, and told all that was launched. Raises when there is none.
+inline const Driver& driver() {
+  finish_launches();
+  return started_driver ? *started_driver : start_driver();
+}
 // Why there is no driver; empty when there is one. Starts it.
 const std::string& driver_problem();
 
 [[gnu::cold]] void raise_status(Status status, const char* what);
 inline void check_status(Status status, const char* what) {
+  raise_failed_launch();
   if (status != kSuccess) [[unlikely]]
     raise_status(status, what);
 }

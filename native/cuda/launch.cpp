@@ -11,6 +11,27 @@ const char* tag_of(Dtype d) {
   return tags[static_cast<int>(d)];
 }
 
+namespace {
+
+Status launch_now(const Work& work) {
+  const auto& l = static_cast<const KernelLaunch&>(work);
+  char* const data = const_cast<char*>(reinterpret_cast<const char*>(&l + 1));
+  void* parameters[KernelLaunch::kMostArguments];
+  for (uint32_t i = 0; i < l.arguments; ++i) parameters[i] = data + l.offsets[i];
+  return started_driver->cuLaunchKernel(l.function, l.grid.x, l.grid.y, l.grid.z, l.block.x, l.block.y, l.block.z, l.shared, l.stream, parameters, nullptr);
+}
+
+}  // namespace
+
+KernelLaunch::KernelLaunch(FunctionHandle f, const Place& place, Grid grid, Grid block, int64_t shared)
+    : Work{launch_now, "cuLaunchKernel", place.device}, shared(static_cast<uint32_t>(shared)), function(f), stream(place.stream), grid(grid), block(block) {}
+
+void launch_bytes(FunctionHandle function, const Place& place, Grid grid, Grid block, std::span<const char> argument) {
+  KernelLaunch work(function, place, grid, block, 0);
+  work.offsets[work.arguments++] = 0;
+  enqueue(work, argument.size(), [&](char* to) { std::memcpy(to, argument.data(), argument.size()); });
+}
+
 KernelFamily::KernelFamily(const char* file, const char* entry, std::initializer_list<const char*> macros, std::initializer_list<const char*> options)
     : file_(file), entry_(entry), macros_(macros), options_(options) {}
 

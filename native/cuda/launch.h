@@ -7,10 +7,12 @@
 #include <array>
 #include <initializer_list>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "cuda/compile.h"
 #include "cuda/device.h"
+#include "cuda/queue.h"
 #include "tensor/tensor.h"
 
 namespace cresset::cuda {
@@ -37,12 +39,39 @@ struct Choice {
 };
 const char* tag_of(Dtype d);  // "f32": the kernels call the type dtype_f32
 
+// A launch, as it is written into the queue; the arguments follow, each at its offset.
+struct KernelLaunch : Work {
+  static constexpr int kMostArguments = 24;
+  uint32_t arguments = 0, shared = 0;
+  FunctionHandle function = nullptr;
+  StreamHandle stream = nullptr;
+  Grid grid, block;
+  uint16_t offsets[kMostArguments];
+
+  KernelLaunch(FunctionHandle f, const Place& place, Grid grid, Grid block, int64_t shared);
+};
+static_assert(sizeof(KernelLaunch) % 16 == 0);
+
 // The arguments are passed as they are: an argument's C++ type must be the kernel's.
 template <class... Arguments>
 void launch(const Kernel& kernel, const Place& place, Grid grid, Grid block, int64_t shared, const Arguments&... arguments) {
-  void* parameters[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
-  check_status(driver().cuLaunchKernel(kernel.function, grid.x, grid.y, grid.z, block.x, block.y, block.z, static_cast<unsigned>(shared), place.stream, parameters, nullptr), "cuLaunchKernel");
+  static_assert(sizeof...(arguments) <= KernelLaunch::kMostArguments && (std::is_trivially_copyable_v<Arguments> && ...) && ((alignof(Arguments) <= 16) && ...));
+  KernelLaunch work(kernel.function, place, grid, block, shared);
+  size_t size = 0;
+  const auto place_of = [&](size_t bytes, size_t alignment) {
+    size = (size + alignment - 1) / alignment * alignment;
+    work.offsets[work.arguments++] = static_cast<uint16_t>(size);
+    size += bytes;
+  };
+  (place_of(sizeof(Arguments), alignof(Arguments)), ...);
+  enqueue(work, size, [&](char* to) {
+    int i = 0;
+    (std::memcpy(to + work.offsets[i++], &arguments, sizeof(Arguments)), ...);
+  });
 }
+
+// One argument, a struct that was put together as bytes.
+void launch_bytes(FunctionHandle function, const Place& place, Grid grid, Grid block, std::span<const char> argument);
 
 class KernelFamily {
  public:

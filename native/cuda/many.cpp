@@ -37,7 +37,7 @@ class Table {
   int64_t capacity() const { return capacity_; }
   int64_t targets() const { return targets_; }
   int64_t blocks() const { return blocks_; }
-  void* data() { return bytes_.data(); }
+  std::span<const char> bytes() const { return bytes_; }
 
   void begin(const char* scale, const char* found, int64_t chunk) {
     chunk_ = chunk;
@@ -123,9 +123,9 @@ void launch_many(const ManyProgram& program, const Place& place, const std::vect
   if (static_cast<int64_t>(targets.size()) > table->capacity() && takes_large_parameters()) table = std::make_unique<Table>(program, kLargeBytes);
   auto *scale = static_cast<const char*>(program.scale), *found = static_cast<const char*>(program.found);
   const auto send = [&] {
-    const char& parameters = *static_cast<const char*>(table->data());
-    if (table->blocks()) launch(find_kernel(program, place, entry, table->capacity()), place, table->blocks(), kBlock, 0, parameters);
-    if (after) launch(find_kernel(program, place, after, table->capacity()), place, divide_up(table->targets() * program.after_threads, kBlock), kBlock, 0, parameters);
+    const auto start = [&](const char* which, int64_t blocks) { launch_bytes(find_kernel(program, place, which, table->capacity()).function, place, blocks, kBlock, table->bytes()); };
+    if (table->blocks()) start(entry, table->blocks());
+    if (after) start(after, divide_up(table->targets() * program.after_threads, kBlock));
     scale += table->targets() * program.scale_step;
     found += table->blocks() * program.found_step;
     table->begin(scale, found, chunk);

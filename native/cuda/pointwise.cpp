@@ -85,11 +85,6 @@ FunctionHandle find(const Key& k, const Operator* op) {
   return kernel.function;
 }
 
-void launch_blocks(const Key& key, const Operator* op, const Place& place, int64_t count, int64_t per_block, const char* parameters) {
-  void* arguments[] = {const_cast<char*>(parameters)};
-  check_status(driver().cuLaunchKernel(find(key, op), static_cast<unsigned>(divide_up(count, per_block)), 1, 1, kBlockSize, 1, 1, 0, place.stream, arguments, nullptr), "cuLaunchKernel");
-}
-
 // The parameters of a kernel, laid out as struct Plan and struct StridedPlan in pointwise.cuh: everything is a multiple of eight bytes.
 class Parameters {
  public:
@@ -103,12 +98,16 @@ class Parameters {
     put(&value, sizeof(T));
   }
   void skip(size_t bytes) { size_ += bytes; }
-  const char* data() const { return bytes_; }
+  std::span<const char> bytes() const { return {bytes_, size_}; }
 
  private:
   alignas(16) char bytes_[8 + kMaxOperands * 16 + kMostAttributes * sizeof(ScalarAttribute) + kMostDims * 16 + kMaxOperands * kMostDims * 8];
   size_t size_ = 0;
 };
+
+void launch_blocks(const Key& key, const Operator* op, const Place& place, int64_t count, int64_t per_block, const Parameters& parameters) {
+  launch_bytes(find(key, op), place, divide_up(count, per_block), kBlockSize, parameters.bytes());
+}
 
 void put_plan(Parameters& to, const DenseLaunch& l, int attribute_count) {
   to.put(l.elements);
@@ -143,7 +142,7 @@ void launch_dense_walk(const Operator* op, const DenseLaunch& l) {
     if (!(l.on_host >> i & 1) && reinterpret_cast<uintptr_t>(l.data[i]) % static_cast<uintptr_t>(key.vector * size_of(l.dtypes[i])) != 0) key.vector = 1;
   Parameters parameters;
   put_plan(parameters, l, op && op->pointwise ? op->pointwise->scalar_count : 0);
-  launch_blocks(key, op, place, l.elements, int64_t{kBlockSize} * key.vector * unroll_of(key), parameters.data());
+  launch_blocks(key, op, place, l.elements, int64_t{kBlockSize} * key.vector * unroll_of(key), parameters);
 }
 
 // Every operand in memory walks the elements in the order in which they lie.
@@ -194,7 +193,7 @@ void launch_elements(const Operator* op, const PointwiseLaunch& l) {
   for (int64_t d = 0; d < rank; ++d) parameters.put(Divider(walked.empty() ? 1 : walked[d]));
   for (int i = 0; i < l.count; ++i)
     for (int64_t d = 0; d < rank; ++d) parameters.put(l.on_host >> i & 1 || walked.empty() ? int64_t{0} : strides[i][d]);
-  launch_blocks(key, op, place, count, int64_t{kBlockSize} * unroll_of(key), parameters.data());
+  launch_blocks(key, op, place, count, int64_t{kBlockSize} * unroll_of(key), parameters);
 }
 
 }  // namespace

@@ -77,9 +77,7 @@ void launch_family(const Family& family, const Tensor& scale, const Tensor& foun
 // A graph would take the step with the same count at every replay.
 void check_not_capturing(const char* who, Device device) {
   const Place place(device);
-  int capturing = 0;
-  CRESSET_DRIVER(cuStreamIsCapturing(place.stream, &capturing));
-  check(!capturing, who, ": Attempting CUDA graph capture of step() for an instance of ", who, " but param_groups' capturable is False; make it with capturable=True");
+  check(!is_capturing(place.stream), who, ": Attempting CUDA graph capture of step() for an instance of ", who, " but param_groups' capturable is False; make it with capturable=True");
 }
 
 void run_updates(const char* who, std::vector<UpdateGroup>& groups, const Tensor& scale, const Tensor& found) {
