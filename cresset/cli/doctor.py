@@ -151,6 +151,7 @@ CUDA_LIBRARIES = [
     ("cuBLASLt", ("libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"), "cublasLtGetVersion", "matrix products"),
     ("cuDNN", ("libcudnn.so.9", "libcudnn.so"), "cudnnGetVersion", "convolutions"),
     ("cuFFT", ("libcufft.so.12", "libcufft.so.11", "libcufft.so"), None, "Fourier transforms"),
+    ("cuSOLVER", ("libcusolver.so.12", "libcusolver.so.11", "libcusolver.so"), None, "linear algebra"),
     ("NVTX", ("libnvtx3interop.so.1", "libnvToolsExt.so.1"), None, "names of ranges in NVIDIA's profilers"),
 ]
 

@@ -43,8 +43,8 @@ class SVD(BatchFunction):
     """A = U diag(S) Vᴴ."""
 
     @staticmethod
-    def forward(ctx, A, full_matrices):
-        U, S, Vh, info = lapack.gesdd(A, True, full_matrices)
+    def forward(ctx, A, full_matrices, driver=None):
+        U, S, Vh, info = lapack.gesdd(A, True, full_matrices, driver)
         _check_svd(A, info)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(U, S, Vh)
@@ -58,7 +58,7 @@ class SVD(BatchFunction):
         the diagonal of skew(Uᴴ gU) / 2S. The second and third terms are zero unless A is tall and wide, respectively.
         """
         if gU is None and gS is None and gVh is None:
-            return None, None
+            return None, None, None
         U, S, Vh = ctx.saved_tensors
         k, m, n = S.size(-1), U.size(-2), Vh.size(-1)
         U, Vh = U[..., :k], Vh[..., :k, :]
@@ -89,7 +89,7 @@ class SVD(BatchFunction):
         if n > k and gVh is not None:
             scaled = gVh / S.unsqueeze(-1)
             result = result + U @ (scaled - (scaled @ Vh.mH) @ Vh)
-        return result, None
+        return result, None, None
 
 
 def _check_svd(A, info):
@@ -106,10 +106,14 @@ def _check_svd(A, info):
     )
 
 
-def _check_driver(driver):
-    if driver is not None:
+def _check_driver(A, driver):
+    if driver is not None and not A.is_cuda:
         raise RuntimeError(
             f"torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs, got {driver!r}"
+        )
+    if driver not in (None, "gesvd", "gesvdj", "gesvda"):
+        raise RuntimeError(
+            f"torch.linalg.svd: unknown svd driver {driver!r}; choose from gesvd, gesvdj, gesvda or None"
         )
 
 
@@ -119,13 +123,15 @@ def svd(A, full_matrices=True, *, driver=None):
 
     Args:
         full_matrices: U and Vh are square; else they have min(m, n) columns and rows.
+        driver: on CUDA, cuSOLVER's routine: "gesvdj" (rotations), "gesvd" (QR); by default the first, and the second where it does
+            not converge. "gesvda" stands for the default.
 
     >>> cresset.linalg.svd(cresset.tensor([[0.0, 2.0], [1.0, 0.0]])).S
     tensor([2., 1.])
     """
     check_matrix("linalg.svd", A)
-    _check_driver(driver)
-    return return_types.linalg_svd(*SVD.apply(A, full_matrices))
+    _check_driver(A, driver)
+    return return_types.linalg_svd(*SVD.apply(A, full_matrices, driver))
 
 
 @with_out
@@ -136,10 +142,10 @@ def svdvals(A, *, driver=None):
     tensor([2., 1.])
     """
     check_matrix("linalg.svdvals", A)
-    _check_driver(driver)
+    _check_driver(A, driver)
     if is_differentiated(A):
-        return SVD.apply(A, False)[1]
-    _, S, _, info = lapack.gesdd(A, False)
+        return SVD.apply(A, False, driver)[1]
+    _, S, _, info = lapack.gesdd(A, False, False, driver)
     _check_svd(A, info)
     return S
 

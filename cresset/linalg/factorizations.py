@@ -114,24 +114,10 @@ class LUFactor(BatchFunction):
         return permutation(pivots, m, LU.dtype) @ result
 
 
-@lapack.over_samples
 def permutation(pivots, m, dtype):
     """The matrix P of the row exchanges `pivots`: exchange i is of rows i and pivots[i], from 1."""
-    rows = []
-    for exchanges in pivots.reshape(-1, pivots.size(-1)).tolist() if pivots.numel() else [[]] * _count(pivots):
-        order = list(range(m))
-        for i, other in enumerate(exchanges):
-            order[i], order[other - 1] = order[other - 1], order[i]
-        rows.extend(order)
-    rows = cresset.tensor(rows, dtype=cresset.int64, device="cpu")
-    return cresset.eye(m, dtype=dtype, device="cpu").index_select(0, rows).reshape(*pivots.shape[:-1], m, m).mT
-
-
-def _count(pivots):
-    count = 1
-    for size in pivots.shape[:-1]:
-        count *= size
-    return count
+    order = lapack.row_order(pivots, m)
+    return (order.unsqueeze(-1) == cresset.arange(m, device=order.device)).to(dtype).mT
 
 
 def _check_pivot(who, pivot):

@@ -14,6 +14,7 @@ import cresset
 
 from .. import _native
 from .checking import real_dtype
+from .columns import column_major, uninitialised
 
 _LETTERS = {cresset.float32: "s", cresset.float64: "d", cresset.complex64: "c", cresset.complex128: "z"}
 _ONE_LETTER = ctypes.c_size_t(1)  # Fortran passes the length of each character argument at the end
@@ -73,13 +74,13 @@ def _call(name, letter, *arguments):
 
 
 def over_samples(function):
-    """Inside vmap, the batch is the first of the leading dimensions. Tensors of a device travel to the CPU, and the results back."""
+    """Inside vmap, the batch is the first of the leading dimensions. Tensors of a device are for cuSOLVER's routine of the same name."""
 
     @functools.wraps(function)
     def batched(*args):
         level = max(map(_native.level_of, args))
         if not level:
-            return function(*args) if args[0].device.type == "cpu" else _on_cpu(function, args)
+            return function(*args) if _common_device(args).type == "cpu" else _on_device(function, args)
         pairs = [_native.batch_of(arg) if _native.level_of(arg) == level else (arg, None) for arg in args]
         size = next((value.size(dim) for value, dim in pairs if dim is not None), None)
         values = [
@@ -96,29 +97,33 @@ def over_samples(function):
     return batched
 
 
-def _on_cpu(function, args):
+def _common_device(args):
+    device = args[0].device
+    for arg in args[1:]:
+        if isinstance(arg, cresset.Tensor) and arg.device != device:
+            raise RuntimeError(
+                f"linalg: Expected all tensors to be on the same device, but found at least two devices, {device} and {arg.device}!"
+            )
+    return device
+
+
+def _on_device(function, args):
     device = args[0].device
     if device.type == "meta":
         raise NotImplementedError(f"linalg: {function.__name__} is not implemented on 'meta'; it is on 'cpu'")
+    from . import cusolver
+
+    routine = cusolver.routine(function.__name__)
+    return _on_cpu(function, args) if routine is None else routine(*args)
+
+
+def _on_cpu(function, args):
+    """For want of a routine: the tensors travel to the CPU, and the results back."""
+    device = args[0].device
     _native.cuda.note_host(f"linalg: {function.__name__}", device.index)
     results = function(*(arg.cpu() if isinstance(arg, cresset.Tensor) else arg for arg in args))
     back = tuple(r.to(device) if isinstance(r, cresset.Tensor) else r for r in (results if isinstance(results, tuple) else (results,)))
     return back if isinstance(results, tuple) else back[0]
-
-
-def column_major(tensor):
-    """A fresh copy of matrices in which columns are contiguous, whatever the sizes; conjugation is carried out."""
-    rows_first = cresset.empty((*tensor.shape[:-2], tensor.size(-1), tensor.size(-2)), dtype=tensor.dtype, device="cpu")
-    return rows_first.copy_(tensor.detach().mT).mT
-
-
-def _empty(like, *sizes, dtype=None):
-    """Uninitialised column-major matrices (or, with one size, vectors) for the batch of `like`."""
-    dtype = dtype or like.dtype
-    batch = like.shape[:-2]
-    if len(sizes) == 1:
-        return cresset.empty((*batch, *sizes), dtype=dtype, device="cpu")
-    return cresset.empty((*batch, sizes[1], sizes[0]), dtype=dtype, device="cpu").mT
 
 
 def _batch(like):
@@ -153,7 +158,7 @@ def _workspace(ask, dtype):
 def getrf(A):
     """LU = PᵀA with row exchanges: (LU in one matrix, pivots from 1 as int32, info)."""
     lu, (m, n), letter = column_major(A), A.shape[-2:], _LETTERS[A.dtype]
-    pivots = _empty(A, min(m, n), dtype=cresset.int64)
+    pivots = uninitialised(A, min(m, n), dtype=cresset.int64)
     numbers = [
         _call("getrf", letter, m, n, _at(lu, i), max(m, 1), _at(pivots, i, 1)) if m and n else 0 for i in _batch(A)
     ]
@@ -169,6 +174,18 @@ def getrs(lu, pivots, B, trans=b"N"):
         for i in _batch(lu):
             _call("getrs", letter, trans, n, columns, _at(lu, i), n, _at(pivots, i, 1), _at(X, i), n)
     return X
+
+
+@over_samples
+def row_order(pivots, m):
+    """Which of m rows stands where after getrf's exchanges: exchange i is of the rows i and pivots[i], from 1."""
+    rows = []
+    for exchanges in pivots.reshape(-1, pivots.size(-1)).tolist() if pivots.numel() else [[]] * math.prod(pivots.shape[:-1]):
+        order = list(range(m))
+        for i, other in enumerate(exchanges):
+            order[i], order[other - 1] = order[other - 1], order[i]
+        rows.extend(order)
+    return cresset.tensor(rows, dtype=cresset.int64, device="cpu").reshape(*pivots.shape[:-1], m)
 
 
 @over_samples
@@ -197,7 +214,7 @@ def trsm(A, B, upper, left, unitriangular):
 def geqrf(A):
     """Householder's form of QR: (R above reflectors, their factors tau)."""
     a, (m, n), letter = column_major(A), A.shape[-2:], _LETTERS[A.dtype]
-    tau = _empty(A, min(m, n))
+    tau = uninitialised(A, min(m, n))
     if m and n:
         work, _ = _workspace(lambda work, _: _call("geqrf", letter, m, n, a, m, tau, work, -1), A.dtype)
         for i in _batch(A):
@@ -209,7 +226,7 @@ def geqrf(A):
 def orgqr(a, tau, columns):
     """The first `columns` columns of the product of geqrf's reflectors."""
     m, k, letter = a.size(-2), tau.size(-1), _LETTERS[a.dtype]
-    q = _empty(a, m, columns)
+    q = uninitialised(a, m, columns)
     q.zero_()[..., : min(columns, a.size(-1))].copy_(a.detach()[..., : min(columns, a.size(-1))])
     tau = tau.detach().contiguous().resolve_conj()
     name = "ungqr" if a.is_complex() else "orgqr"
@@ -221,15 +238,15 @@ def orgqr(a, tau, columns):
 
 
 @over_samples
-def gesdd(A, vectors, full_matrices=False):
-    """Singular values: (U, S, Vh, info), U and Vh None unless `vectors`."""
+def gesdd(A, vectors, full_matrices=False, driver=None):
+    """Singular values: (U, S, Vh, info), U and Vh None unless `vectors`. `driver` is for CUDA."""
     a, (m, n), letter = column_major(A), A.shape[-2:], _LETTERS[A.dtype]
     k = min(m, n)
-    S = _empty(A, k, dtype=real_dtype(A.dtype))
+    S = uninitialised(A, k, dtype=real_dtype(A.dtype))
     U = Vh = None
     if vectors:
-        U = _empty(A, m, m if full_matrices else k)
-        Vh = _empty(A, n if full_matrices else k, n)
+        U = uninitialised(A, m, m if full_matrices else k)
+        Vh = uninitialised(A, n if full_matrices else k, n)
     if not k:
         for basis in (U, Vh) if vectors else ():
             basis.zero_()
@@ -266,7 +283,7 @@ def gesdd(A, vectors, full_matrices=False):
 def syevd(A, upper, vectors):
     """Eigenvalues, in rising order, of symmetric (Hermitian) matrices of which one triangle is read: (L, V, info)."""
     V, n, letter = column_major(A), A.size(-1), _LETTERS[A.dtype]
-    L = _empty(A, n, dtype=real_dtype(A.dtype))
+    L = uninitialised(A, n, dtype=real_dtype(A.dtype))
     if not n:
         return L, V, _infos(A, [0] * len(_batch(A)))
     options = (b"V" if vectors else b"N", b"U" if upper else b"L")
@@ -292,8 +309,8 @@ def geev(A, vectors):
     """Eigenvalues of any square matrices, complex: (L, V or None, info)."""
     a, n, letter = column_major(A), A.size(-1), _LETTERS[A.dtype]
     is_complex = A.is_complex()
-    parts = [_empty(A, n) for _ in range(1 if is_complex else 2)]
-    V = _empty(A, n, n) if vectors else None
+    parts = [uninitialised(A, n) for _ in range(1 if is_complex else 2)]
+    V = uninitialised(A, n, n) if vectors else None
     dtype = A.dtype if is_complex else cresset.complex64 if A.dtype == cresset.float32 else cresset.complex128
     numbers = [0] * len(_batch(A))
     if n:
@@ -310,17 +327,17 @@ def geev(A, vectors):
         numbers = [run(i, work, work.numel()) for i in _batch(A)]
     L = parts[0] if is_complex else cresset.complex(*parts)
     if vectors and not is_complex:
-        V = _paired(V, parts[1]).to(dtype)
+        V = paired(V, parts[1]).to(dtype)
     return L, V, _infos(A, numbers)
 
 
-def _paired(V, imaginary):
+def paired(V, imaginary):
     """Real matrices' eigenvectors: of a pair of conjugate values, geev gives the real and the imaginary part as columns."""
     # Column j opens a pair if its value's imaginary part is positive; column j + 1 then closes it.
     opens, closes = (imaginary > 0).unsqueeze(-2), (imaginary < 0).unsqueeze(-2)
     following, previous = V.roll(-1, -1), V.roll(1, -1)
     real = cresset.where(closes, previous, V)
-    zero = cresset.zeros((), dtype=V.dtype, device="cpu")
+    zero = cresset.zeros((), dtype=V.dtype, device=V.device)
     return cresset.complex(real, cresset.where(opens, following, cresset.where(closes, -V, zero)))
 
 
@@ -329,7 +346,7 @@ def sytrf(A, hermitian):
     """LDLᵀ (LDLᴴ) with pivots, of the lower triangle: (LD, pivots as int32, info)."""
     ld, n, letter = column_major(A), A.size(-1), _LETTERS[A.dtype]
     name = "hetrf" if hermitian and A.is_complex() else "sytrf"
-    pivots = _empty(A, n, dtype=cresset.int64)
+    pivots = uninitialised(A, n, dtype=cresset.int64)
     if not n:
         return ld, pivots.to(cresset.int32), _infos(A, [0] * len(_batch(A)))
 
@@ -360,11 +377,11 @@ def least_squares(A, B, rcond, driver):
     The rank is None for gels, the singular values for gels and gelsy.
     """
     a, (m, n), columns, letter = column_major(A), A.shape[-2:], B.size(-1), _LETTERS[A.dtype]
-    X, is_complex = _empty(A, max(m, n), columns), A.is_complex()
+    X, is_complex = uninitialised(A, max(m, n), columns), A.is_complex()
     X.zero_()[..., :m, :].copy_(B.detach())
     k = min(m, n)
     real = real_dtype(A.dtype)
-    values = _empty(A, k, dtype=real) if driver in ("gelsd", "gelss") else None
+    values = uninitialised(A, k, dtype=real) if driver in ("gelsd", "gelss") else None
     ranks = None if driver == "gels" else cresset.zeros(A.shape[:-2], dtype=cresset.int64, device="cpu")
     numbers = [0] * len(_batch(A))
     if not (k and columns):

@@ -353,7 +353,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
     Args:
         rcond: singular values up to rcond times the largest count as zero; the dtype's epsilon times the larger size of A
             if None.
-        driver: LAPACK's routine: "gels" (A has full rank), "gelsy" (the default), "gelsd", "gelss".
+        driver: LAPACK's routine: "gels" (A has full rank), "gelsy" (the default), "gelsd", "gelss". On CUDA only "gels".
 
     >>> A = cresset.tensor([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
     >>> cresset.linalg.lstsq(A, cresset.tensor([[1.0], [4.0], [0.0]])).solution
@@ -365,9 +365,10 @@ def lstsq(A, B, rcond=None, *, driver=None):
     if not B.ndim:
         raise RuntimeError(f"{who}: input `B` must have at least 1 dimension.")
     check_same_dtype(who, A, B)
-    driver = "gelsy" if driver is None else driver
-    if driver not in ("gels", "gelsy", "gelsd", "gelss"):
-        raise RuntimeError(f"{who}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}")
+    drivers = ("gels",) if A.is_cuda else ("gelsy", "gels", "gelsd", "gelss")
+    driver = drivers[0] if driver is None else driver
+    if driver not in drivers:
+        raise RuntimeError(f"{who}: parameter `driver` should be one of ({', '.join(sorted(drivers))}) on {A.device}, got {driver}")
     of_vectors = B.ndim == A.ndim - 1
     if of_vectors:
         B = B.unsqueeze(-1)

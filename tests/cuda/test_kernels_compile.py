@@ -26,6 +26,7 @@ KERNELS = {
         "CROSSING T=dtype_f32 HOW=0 RANK=1 BIG=0 VECTOR=4 FRESH=1 INDEX=int64_t",
     ],
     "joining.cuh": ["WORD=16 BIG=0", "WORD=2 BIG=1"],
+    "matrices.cuh": ["ADDRESSES", "ROW_ORDER"],
     "masks.cuh": ["MEAN T=dtype_f32", "MEAN T=dtype_i32", "MEAN T=dtype_c64", "SCATTER T=dtype_f16"],
     "channels.cuh": [
         f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_{p} STATISTIC=dtype_{p} RUNNING=dtype_f32 VECTOR={vector} INSIDE={inside}"

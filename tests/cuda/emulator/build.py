@@ -46,10 +46,12 @@ LIBRARIES = {
         ["libcudnn.so"],
     ),
     "libcufft.so.12": (["cufft"], ["-O2", "-Wl,-soname,libcufft.so.12", "-Wl,-rpath,$ORIGIN"], ["libcufft.so"]),
+    "libcublas.so.13": (["cublas", "dense"], ["-O2", "-fcx-limited-range", "-Wl,-soname,libcublas.so.13", "-Wl,-rpath,$ORIGIN"], ["libcublas.so"]),
+    "libcusolver.so.12": (["cusolver", "dense"], ["-O2", "-fcx-limited-range", "-Wl,-soname,libcusolver.so.12", "-Wl,-rpath,$ORIGIN"], ["libcusolver.so"]),
     "libnvidia-ml.so.1": (["management"], ["-O1", "-Wl,-soname,libnvidia-ml.so.1"], []),
 }
 # Those that submit work to the emulated driver.
-LINKED = ("libcublasLt.so", "libcudnn.so.9", "libcufft.so.12")
+LINKED = ("libcublasLt.so", "libcudnn.so.9", "libcufft.so.12", "libcublas.so.13", "libcusolver.so.12")
 
 
 def compiler() -> str:

@@ -1,0 +1,182 @@
+"""cuSOLVER and cuBLAS for tensors of a CUDA device: routines with the names, arguments and results of those in lapack.py.
+
+Each takes tensors that its caller has checked and works on column-major copies. Nothing here is recorded for derivatives, and
+nothing waits for the device, except where singular values have not converged.
+"""
+
+import functools
+import warnings
+
+import cresset
+
+from .. import _native
+from .checking import real_dtype
+from .columns import column_major, in_columns, uninitialised
+
+_solver = _native.cuda.solver
+
+
+@functools.cache
+def _is_there():
+    problem = _solver.problem()
+    if problem:
+        warnings.warn(
+            f"linalg: cuSOLVER is not there, so matrices are factorized on the CPU: {problem}. pip install cresset[cuda] brings it",
+            stacklevel=2,
+        )
+    return not problem
+
+
+def routine(name):
+    """The routine of this name, or None if it is for the CPU."""
+    found = globals().get(name) if name in _ROUTINES and _is_there() else None
+    return None if name == "geev" and found and not _solver.has_geev() else found
+
+
+_ROUTINES = {
+    "geev", "geqrf", "gesdd", "getrf", "getrs", "least_squares", "orgqr", "potrf", "row_order", "syevd", "trsm",
+}  # fmt: skip
+
+
+def _infos(like):
+    return cresset.zeros(like.shape[:-2], dtype=cresset.int32, device=like.device)
+
+
+def getrf(A):
+    lu, info = column_major(A), _infos(A)
+    pivots = uninitialised(A, min(A.shape[-2:]), dtype=cresset.int32)
+    if lu.numel():
+        _solver.getrf(lu, pivots, info)
+    return lu, pivots, info
+
+
+def getrs(lu, pivots, B, trans=b"N"):
+    X = column_major(B)
+    if X.numel():
+        _solver.getrs(in_columns(lu), pivots.contiguous(), X, trans.decode())
+    return X
+
+
+def row_order(pivots, m):
+    order = cresset.empty((*pivots.shape[:-1], m), dtype=cresset.int64, device=pivots.device)
+    _solver.row_order(pivots.contiguous(), order)
+    return order
+
+
+def potrf(A, upper):
+    factor, info = column_major(A), _infos(A)
+    if factor.numel():
+        _solver.potrf(factor, upper, info)
+    return (factor.triu_() if upper else factor.tril_()), info
+
+
+def trsm(A, B, upper, left, unitriangular):
+    X = column_major(B)
+    if X.numel():
+        _solver.trsm(in_columns(A), X, upper, left, unitriangular, "N")
+    return X
+
+
+def geqrf(A):
+    a, tau = column_major(A), uninitialised(A, min(A.shape[-2:]))
+    if a.numel():
+        _solver.geqrf(a, tau)
+    return a, tau
+
+
+def orgqr(a, tau, columns):
+    q = uninitialised(a, a.size(-2), columns)
+    kept = min(columns, a.size(-1))
+    q.zero_()[..., :kept].copy_(a.detach()[..., :kept])
+    if not tau.size(-1):
+        q.diagonal(0, -2, -1).fill_(1)
+    elif q.numel():
+        _solver.orgqr(q, tau.detach().contiguous().resolve_conj())
+    return q
+
+
+def syevd(A, upper, vectors):
+    V, info = column_major(A), _infos(A)
+    L = uninitialised(A, A.size(-1), dtype=real_dtype(A.dtype))
+    if V.numel():
+        _solver.syevd(V, L, upper, vectors, info)
+    return L, V, info
+
+
+def gesdd(A, vectors, full_matrices=False, driver=None):
+    """By Jacobi's rotations; if those of a matrix have not converged, by QR. `driver` "gesvd" or "gesvdj": only by one of them."""
+    if driver == "gesvd" and min(A.shape[-2:]):
+        U, S, Vh, info = _by_bidiagonals(A, vectors, full_matrices)
+    else:
+        U, S, Vh, info = _by_rotations(A, vectors, full_matrices)
+    if not bool(info.any()):
+        return U, S, Vh, info
+    broken = ~A.detach().isfinite().all(-1).all(-1)
+    if driver not in ("gesvd", "gesvdj") and not bool(broken.any()):
+        U, S, Vh, info = _by_bidiagonals(A, vectors, full_matrices)
+    return U, S, Vh, info.masked_fill(broken, -4)  # LAPACK's number for a nan in A
+
+
+def _by_rotations(A, vectors, full_matrices):
+    m, n = A.shape[-2:]
+    k = min(m, n)
+    S, info = uninitialised(A, k, dtype=real_dtype(A.dtype)), _infos(A)
+    U = V = None
+    if vectors:
+        U, V = uninitialised(A, m, m if full_matrices else k), uninitialised(A, n, n if full_matrices else k)
+    if S.numel():
+        _solver.gesvdj(column_major(A), S, U, V, info)
+    else:
+        for basis in (U, V) if vectors else ():
+            basis.zero_()
+            basis.diagonal(0, -2, -1).fill_(1)
+    return U, S, V.mH if vectors else None, info
+
+
+def _by_bidiagonals(A, vectors, full_matrices):
+    m, n = A.shape[-2:]
+    if m < n:  # the library takes matrices that are not wide
+        U, S, Vh, info = _by_bidiagonals(A.mH, vectors, full_matrices)
+        return (Vh.mH, S, U.mH, info) if vectors else (None, S, None, info)
+    S, info = uninitialised(A, n, dtype=real_dtype(A.dtype)), _infos(A)
+    U, Vh = (uninitialised(A, m, m if full_matrices else n), uninitialised(A, n, n)) if vectors else (None, None)
+    _solver.gesvd(column_major(A), S, U, Vh, info)
+    return U, S, Vh, info
+
+
+def geev(A, vectors):
+    from .lapack import paired
+
+    n, is_complex, info = A.size(-1), A.is_complex(), _infos(A)
+    values = uninitialised(A, n if is_complex else 2 * n)
+    V = uninitialised(A, n, n) if vectors else None
+    if A.numel():
+        _solver.geev(column_major(A), values, V, info)
+    if is_complex:
+        return values, V, info
+    real, imaginary = values[..., :n], values[..., n:]
+    return cresset.complex(real, imaginary), (paired(V, imaginary) if vectors else None), info
+
+
+def least_squares(A, B, rcond, driver):
+    """By QR, which is LAPACK's gels: A has full rank."""
+    m, n = A.shape[-2:]
+    X, info = uninitialised(A, max(m, n), B.size(-1)), _infos(A)
+    X.zero_()[..., :m, :].copy_(B.detach())
+    if not (A.numel() and X.numel()):
+        return X, None, None, info
+    adjoint = "C" if A.is_complex() else "T"
+    a, tau = geqrf(A if m >= n else A.mH)
+    k = min(m, n)
+    square, solved = column_major(a[..., :k, :]), column_major(X[..., :k, :])
+    if m >= n:
+        _solver.ormqr(a, tau, X, True, adjoint)
+        solved = column_major(X[..., :k, :])
+        _solver.trsm(square, solved, True, True, False, "N")
+        X[..., :k, :] = solved
+    else:
+        _solver.trsm(square, solved, True, True, False, adjoint)
+        X.zero_()[..., :k, :] = solved
+        _solver.ormqr(a, tau, X, True, "N")
+    zeros = (square.diagonal(0, -2, -1) == 0).int()
+    return X, None, None, cresset.where(zeros.any(-1), zeros.argmax(-1) + 1, 0).int()
