@@ -30,6 +30,7 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     for name, bound in (("rtol", rtol), ("atol", atol)):
         if not bound >= 0:
             raise RuntimeError(f"isclose: {name} must be greater than or equal to zero, but got {bound}")
+    rtol, atol = float(rtol), float(atol)  # integers of any size
     close = input == other
     inexact = input.is_floating_point() or input.is_complex()
     if equal_nan and inexact:

@@ -1,10 +1,11 @@
 """Older and rarer methods of tensors, most of them other names for something that is there."""
 
+import functools
 import warnings
 
 import cresset
 
-from .registry import function, functions
+from .registry import function, functions, methods
 
 
 @function(method="only")
@@ -119,3 +120,26 @@ for _name in (
     _in_place.__name__ = _in_place.__qualname__ = _name
     _in_place.__doc__ = f"Tensor.{_name}."
     functions.setdefault(_name, _in_place)
+
+
+def _with_older_order(today):
+    """Take the factors as numbers in front of what they multiply, too: addr(beta, input, alpha, vec1, vec2), x.addr(beta, alpha, vec1, vec2)."""
+
+    @functools.wraps(today)
+    def either_order(*args, **kwargs):
+        if len(args) not in (4, 5):
+            return today(*args, **kwargs)
+        *factors, first, second = args
+        input = factors.pop(0 if isinstance(factors[0], cresset.Tensor) else 1)
+        if isinstance(first, cresset.Tensor) and not any(isinstance(factor, cresset.Tensor) and factor.dim() for factor in factors):
+            name = today.__name__
+            warnings.warn(f"This overload of {name} is deprecated; write {name}(input, first, second, beta=beta, alpha=alpha)", stacklevel=2)
+            return today(input, first, second, **dict(zip(("beta", "alpha"), factors, strict=False)), **kwargs)
+        return today(*args, **kwargs)
+
+    return either_order
+
+
+for _name in ("addmv", "addr", "addbmm"):
+    functions[_name] = methods[_name] = _with_older_order(functions[_name])
+    methods[_name + "_"] = _with_older_order(methods[_name + "_"])

@@ -559,7 +559,8 @@ void infer_convolution(Call& c) {
   const int64_t rank = weight.dim() - 2, groups = a.groups;
   for (int64_t p : a.padding) check(p >= 0, "convolution: negative padding is not supported");
   for (int64_t s : a.stride) check(s > 0, "convolution: non-positive stride is not supported");
-  for (int64_t d : a.dilation) check(d > 0, "convolution: dilation should be greater than zero, but got ", list(a.dilation));
+  const bool nothing = input.dim() >= 2 && (input.size(0) == 0 || input.size(1) == 0);  // then it is enough that no dilation is negative
+  for (int64_t d : a.dilation) check(d > 0 || (nothing && d == 0), "convolution: dilation should be greater than zero, but got ", list(a.dilation));
   check(groups > 0, "convolution: non-positive groups is not supported");
   check(input.dim() == weight.dim(), "convolution: Expected ", weight.dim(), "-dimensional input for ", weight.dim(), "-dimensional weight ", list(weight.sizes()),
         ", but got ", input.dim(), "-dimensional input of size ", list(input.sizes()), " instead");

@@ -69,6 +69,7 @@ void register_operators() {
   register_joining(r);
   register_rearranging(r);
   register_matmul(r);
+  register_older_forms(r);
   register_integer_products(r);
   register_attention(r);
   register_recurrence(r);

@@ -22,6 +22,7 @@ void register_histograms(Registry& r);
 void register_joining(Registry& r);
 void register_rearranging(Registry& r);
 void register_matmul(Registry& r);
+void register_older_forms(Registry& r);
 void register_integer_products(Registry& r);
 void register_attention(Registry& r);
 void register_recurrence(Registry& r);

@@ -13,7 +13,9 @@ void run_div(Call& c) {
     name = mode == "floor" ? (kInPlace ? "div_floor_" : "div_floor") : (kInPlace ? "div_trunc_" : "div_trunc");
   }
   Call inner(*Registry::instance().find(name));
-  inner.args[0] = c.args[0];
+  const bool numbers_alone = !c.args[0].is_tensor() && !c.args[1].is_tensor();
+  const Tensor number = numbers_alone ? wrapped_number(c.scalar(0)) : Tensor();
+  inner.args[0] = numbers_alone ? Value(number) : c.args[0];
   inner.args[1] = c.args[1];
   inner.given_out = c.given_out;
   inner.outputs = c.outputs;
@@ -24,7 +26,7 @@ void run_div(Call& c) {
 }  // namespace
 
 void register_rounding_division(Registry& r) {
-  r.add("div.rounding(Tensor input, Operand other, *, str? rounding_mode) -> Tensor", nullptr, run_div<false>, kComposite);
+  r.add("div.rounding(Operand input, Operand other, *, str? rounding_mode) -> Tensor", nullptr, run_div<false>, kComposite);
   r.add("div_.rounding(Tensor input, Operand other, *, str? rounding_mode) -> Tensor", nullptr, run_div<true>, kComposite | kMethodOnly);
 }
 

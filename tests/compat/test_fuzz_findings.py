@@ -52,6 +52,14 @@ FINDINGS = {
     "the pseudo-inverse of an infinity comes back": lambda t: t.linalg.pinv(
         t.tensor([[2.0, -0.1, 2.1, -4.3], [0.5, -0.3, 0.6, -1.3], [-float("inf"), 0.0, 3.8, 0.2], [3.8, 1.0, 0.3, 3.4]])
     ),
+    "a number divided by a tensor is rounded": lambda t: t.div(7, t.tensor([4, -3, 2]), rounding_mode="floor"),
+    "and so by its other name": lambda t: t.divide(7.5, t.tensor([4, -3, 2]), rounding_mode="trunc"),
+    "two numbers": lambda t: t.div(-7, 2, rounding_mode="floor"),
+    "a number that wraps before it is divided": lambda t: t.div(300, t.tensor([3], dtype=t.int8), rounding_mode="floor"),
+    "a logit for many targets": lambda t: t.binary_cross_entropy_with_logits(t.tensor([0.5]), t.tensor([[0.0, 1.0]]).t()),
+    "a bound as a huge integer": lambda t: t.isclose(t.tensor([1.0, 2.0]), t.tensor([1.5, float("nan")]), 0, 1 << 70),
+    "the factor in front of what it multiplies": lambda t: t.sub(7, 2, t.tensor([4, -3, 2])),
+    "no dilation of nothing": lambda t: t.conv2d(t.ones(0, 3, 5, 5), t.ones(2, 3, 2, 2), dilation=0),
 }
 
 

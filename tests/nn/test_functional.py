@@ -174,3 +174,13 @@ def test_gradient_agrees_with_finite_differences(function):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert gradcheck(function, (values(3, 4),))
+
+
+def test_one_logit_for_many_targets_is_for_the_root_function_only():
+    logit, targets = cresset.zeros(1, requires_grad=True), cresset.tensor([[1.0], [0.0], [1.0]])
+    loss = cresset.binary_cross_entropy_with_logits(logit, targets, None, cresset.tensor([3.0]), 2)
+    assert loss.item() == pytest.approx(7 * math.log(2))
+    loss.backward()
+    assert logit.grad.tolist() == [-3 * 0.5 + 0.5 - 3 * 0.5]
+    with pytest.raises(ValueError, match="must be the same as input size"):
+        F.binary_cross_entropy_with_logits(logit, targets)

@@ -117,3 +117,9 @@ def test_nonzero_of_fixed_size_is_cut_or_filled():
 def test_error_says_what_is_wrong(call, error, message, refused):
     with refused(error, message):
         call(cresset.zeros(2, 3))
+
+
+def test_bounds_may_be_integers_of_any_size():
+    close = cresset.isclose(cresset.tensor([1.0, float("nan")]), cresset.tensor([9.0, 1.0]), 0, 1 << 70)
+    assert close.tolist() == [True, False]
+    assert cresset.allclose(cresset.ones(2), cresset.zeros(2), 0, 1 << 70)

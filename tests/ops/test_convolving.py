@@ -149,3 +149,12 @@ def test_what_does_not_fit_is_an_error_that_says_why(call, message):
 def test_a_step_beyond_the_input_leads_nowhere():
     for stride in (4, (1 << 63) - 1):
         assert cresset.conv1d(cresset.ones(1, 3), cresset.ones(1, 1, 3), stride=stride).tolist() == [[3.0]]
+
+
+def test_a_dilation_of_zero_is_refused_where_there_is_something_to_convolve():
+    weight = cresset.ones(2, 3, 2)
+    assert cresset.conv1d(cresset.ones(0, 3, 5), weight, dilation=0).shape == (0, 2, 5)
+    with pytest.raises(RuntimeError, match="dilation should be greater than zero, but got .0."):
+        cresset.conv1d(cresset.ones(1, 3, 5), weight, dilation=0)
+    with pytest.raises(RuntimeError, match="dilation should be greater than zero"):
+        cresset.conv1d(cresset.ones(0, 3, 5), weight, dilation=-1)

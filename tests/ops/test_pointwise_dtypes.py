@@ -134,3 +134,11 @@ def test_comparisons_and_bounds_take_a_number_for_what_it_is():
     small = cresset.tensor([1, 254], dtype=cresset.uint8)
     assert (small > -4).tolist() == [True, True]
     assert small.clamp(min=-4).tolist() == [1, 254]
+
+
+def test_a_number_divided_by_a_tensor_is_rounded():
+    divisor = cresset.tensor([4, -3, 2])
+    assert cresset.div(7, divisor, rounding_mode="floor").tolist() == [1, -3, 3]
+    assert cresset.div(7, divisor, rounding_mode="trunc").tolist() == [1, -2, 3]
+    assert cresset.divide(7, cresset.tensor([4, 2]), rounding_mode=None).tolist() == [1.75, 3.5]
+    assert cresset.div(-7, 2, rounding_mode="floor").item() == -4

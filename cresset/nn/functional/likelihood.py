@@ -219,11 +219,16 @@ def binary_cross_entropy_with_logits(
     reduction = resolve(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    return reduce_loss(losses_of_logits(input, target, weight, pos_weight), reduction)
+
+
+def losses_of_logits(input, target, weight, pos_weight):
+    """The binary cross entropy of each element, which may broadcast."""
     if pos_weight is None:
         loss = cresset.binary_cross_entropy_with_logits_elementwise(input, target)
     else:
         loss = cresset.weighted_binary_cross_entropy_with_logits_elementwise(input, target, pos_weight)
-    return reduce_loss(loss if weight is None else loss * weight, reduction)
+    return loss if weight is None else loss * weight
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):

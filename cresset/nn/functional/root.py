@@ -23,10 +23,9 @@ def _named(reduction):
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
-    """nn.functional.binary_cross_entropy_with_logits."""
-    return _likelihood.binary_cross_entropy_with_logits(
-        input, target, weight, reduction=_named(reduction), pos_weight=pos_weight
-    )
+    """nn.functional.binary_cross_entropy_with_logits, of shapes that may broadcast."""
+    loss = _likelihood.losses_of_logits(input, target, weight, pos_weight)
+    return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
 
 
 def kl_div(input, target, reduction=0, *, log_target=False):

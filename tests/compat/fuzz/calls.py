@@ -1,6 +1,6 @@
 """Calls the public functions of cresset and PyTorch with the same random arguments and compares what comes back.
 
-    python tests/compat/fuzz/calls.py COUNT SEED [--match REGEX] [--all]
+    python tests/compat/fuzz/calls.py COUNT SEED [--match REGEX] [--all] [--known]
 
 No call may end the process or take long, and where PyTorch answers, so must cresset, with the same result. The calls run in a child
 process whose memory is limited; when it dies or stands still, the parent names the call and who was running it, and starts the next child.
@@ -374,8 +374,10 @@ def child(count, seed, match, journal, skip):
             finding = difference(bridge, their_result, our_result, wild, least_tolerance, least_scale)
             if finding:
                 finding += not_held([*args, *kwargs.values()], torch) + ("; among numbers beyond 1e20" if wild else "")
-        if finding and any(re.search(function, name) and re.search(said, finding) and all(re.search(c, text) for c in call) for function, said, _, *call in KNOWN):
+        reason = finding and next((why for function, said, why, *call in KNOWN if re.search(function, name) and re.search(said, finding) and all(re.search(c, text) for c in call)), None)
+        if reason:
             totals["known"] += 1
+            print(f"known {name}: {finding[:300]} ({reason})\n    call {i}: {text[:1500]}", flush=True)
         elif finding:
             totals["findings"] += 1
             print(f"finding {name}: {finding[:300]}\n    call {i}: {text[:1500]}", flush=True)
@@ -390,8 +392,8 @@ def processor_time(pid):
 
 
 def run(count, seed, match="."):
-    """All calls, in as many child processes as it takes; the findings as (name, text) and the totals."""
-    findings, totals, skip = [], {}, 0
+    """All calls, in as many child processes as it takes; the findings as (name, text), the known differences as texts, and the totals."""
+    findings, known, totals, skip = [], [], {}, 0
     while skip < count:
         with tempfile.TemporaryFile() as journal, tempfile.TemporaryFile("w+") as output:
             command = [sys.executable, "-X", "faulthandler", os.path.abspath(__file__), str(count), str(seed), "--match", match, "--child", str(journal.fileno()), str(skip)]
@@ -408,6 +410,7 @@ def run(count, seed, match="."):
             printed = output.read()
             for finding in re.findall(r"^finding (.*\n.*)", printed, re.M):
                 findings.append((finding.partition(":")[0], finding))
+            known += re.findall(r"^known (.*\n.*)", printed, re.M)
             for part in os.pread(journal.fileno(), 400, RECORD).decode().split():
                 key, _, value = part.partition("=")
                 totals[key] = totals.get(key, 0) + int(value)
@@ -421,7 +424,7 @@ def run(count, seed, match="."):
             if who == "cresset":
                 findings.append((name, f"{name}: the process ended with {process.returncode}\n    call {number}: {call}\n{printed[-600:]}"))
             skip = int(number) + 1
-    return findings, totals
+    return findings, known, totals
 
 
 def main():
@@ -430,13 +433,16 @@ def main():
     parser.add_argument("seed")
     parser.add_argument("--match", default=".", help="only functions whose name matches")
     parser.add_argument("--all", action="store_true", help="print every finding, not one for each function")
+    parser.add_argument("--known", action="store_true", help="print the differences that are on purpose, too")
     parser.add_argument("--child", nargs=2, type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
         faulthandler.enable()
         resource.setrlimit(resource.RLIMIT_AS, (12 << 30, 12 << 30))
         return child(given.count, given.seed, given.match, *given.child)
-    findings, totals = run(given.count, given.seed, given.match)
+    findings, known, totals = run(given.count, given.seed, given.match)
+    for text in known if given.known else ():
+        print(f"[known] {text}")
     seen = {}
     for name, text in findings:
         seen.setdefault(name, []).append(text)

@@ -1,0 +1,57 @@
+"""The old order of arguments, with factors as numbers in front, gives what today's gives, and warns."""
+
+import pytest
+
+import cresset
+
+X, Y = [1.0, 2.0], [3.0, 5.0]
+
+
+def make(values):
+    return cresset.tensor(values)
+
+
+FORMS = {
+    "add as a function": (lambda: cresset.add(make(X), 2, make(Y)), [7.0, 12.0]),
+    "add of a number": (lambda: cresset.add(1, 2, make(Y)), [7.0, 11.0]),
+    "sub of a number": (lambda: cresset.sub(1, 2, make(Y)), [-5.0, -9.0]),
+    "add_": (lambda: make(X).add_(0.5, make(Y)), [2.5, 4.5]),
+    "sub_": (lambda: make(X).sub_(2, make(Y)), [-5.0, -8.0]),
+    "addcmul": (lambda: cresset.addcmul(make(X), 2, make(Y), make(Y)), [19.0, 52.0]),
+    "addcdiv_": (lambda: make(X).addcdiv_(-2, make(Y), make(Y)), [-1.0, 0.0]),
+    "addmm as a function": (lambda: cresset.addmm(2, make([[1.0]]), 3, make([X]), make([[3.0], [5.0]])), [[41.0]]),
+    "addmm without alpha": (lambda: cresset.addmm(2, make([[1.0]]), make([X]), make([[3.0], [5.0]])), [[15.0]]),
+    "addmm_ as a method": (lambda: make([[1.0]]).addmm_(2, 3, make([X]), make([[3.0], [5.0]])), [[41.0]]),
+    "baddbmm": (lambda: cresset.baddbmm(2, make([[[1.0]]]), 3, make([[X]]), make([[[3.0], [5.0]]])), [[[41.0]]]),
+    "addmv as a function": (lambda: cresset.addmv(2, make([1.0]), 3, make([X]), make(Y)), [41.0]),
+    "addr as a method": (lambda: make([[1.0, 1.0]]).addr(2, 3, make([1.0]), make(Y)), [[11.0, 17.0]]),
+    "addr_ without alpha": (lambda: make([[1.0, 1.0]]).addr_(2, make([1.0]), make(Y)), [[5.0, 7.0]]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_factors_in_front(form):
+    run, expected = FORMS[form]
+    with pytest.warns(UserWarning, match="overload of add|overload of sub|overload of baddbmm"):
+        assert run().tolist() == expected
+
+
+def test_the_old_order_is_differentiable():
+    x, y = make(X).requires_grad_(), make(Y).requires_grad_()
+    with pytest.warns(UserWarning):
+        cresset.add(x, 2, y).sum().backward()
+    assert (x.grad.tolist(), y.grad.tolist()) == ([1.0, 1.0], [2.0, 2.0])
+
+
+def test_the_old_order_takes_out():
+    out = cresset.empty(2)
+    with pytest.warns(UserWarning):
+        assert cresset.add(make(X), 2, make(Y), out=out) is out
+    assert out.tolist() == [7.0, 12.0]
+
+
+def test_a_tensor_is_no_factor():
+    with pytest.raises(TypeError, match="invalid combination of arguments"):
+        cresset.add(make(X), make(Y), make(Y))
+    with pytest.raises(TypeError, match="addr"):
+        cresset.addr(make([[1.0]]), make(X), make(X), make(Y))
