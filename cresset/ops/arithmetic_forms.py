@@ -134,7 +134,7 @@ def is_complex(input):
 
 
 @function(method=True)
-def rsub(input, other, *, alpha=1):
+def rsub(input, other, alpha=1):
     """other - alpha * input."""
     return cresset.sub(other, input, alpha=alpha)
 

@@ -135,7 +135,8 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
     dim = _checked_dim("trapezoid", y, x, dx, dim)
     if y.size(dim) == 0:
         return y.new_zeros((*y.shape[:dim], *y.shape[dim + 1 :]))
-    return _areas(y, x, dx, dim).sum(dim)
+    areas, half = _areas(y, x, dx, dim)
+    return areas.sum(dim) * half
 
 
 @function
@@ -146,7 +147,8 @@ def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     tensor([ 3.0000, 10.5000])
     """
     dim = _checked_dim("cumulative_trapezoid", y, x, dx, dim)
-    return _areas(y, x, dx, dim).cumsum(dim)
+    areas, half = _areas(y, x, dx, dim)
+    return areas.cumsum(dim) * half
 
 
 def _checked_dim(who, y, x, dx, dim):
@@ -163,20 +165,23 @@ def _checked_dim(who, y, x, dx, dim):
 
 
 def _areas(y, x, dx, dim):
-    """The areas of the trapezoids between neighbours."""
-    length = max(y.size(dim) - 1, 0)
-    sums = y.narrow(dim, 0, length) + y.narrow(dim, min(1, y.size(dim)), length)
+    """The areas of the trapezoids between neighbours, and the factor that they have yet to be multiplied with."""
+    sums = _but_last(y, dim) + _but_first(y, dim)
     if x is None:
-        return sums * ((1 if dx is None else dx) / 2)
-    if x.ndim == 1 and y.ndim > 1:
+        return sums, (1 if dx is None else dx) / 2
+    if x.ndim == 1:
         if x.size(0) != y.size(dim):
             raise RuntimeError(
                 f"trapezoid: There must be one `x` value for each sample point, got {x.size(0)} for {y.size(dim)}"
             )
         x = x.reshape([-1] + [1] * (y.ndim - 1 - dim))
-    if x.ndim == 0:
-        raise RuntimeError(f"trapezoid: There must be one `x` value for each sample point, got one for {y.size(dim)}")
-    along = dim - y.ndim
-    count = max(x.size(along) - 1, 0)
-    widths = x.narrow(along, min(1, x.size(along)), count) - x.narrow(along, 0, count)
-    return sums * widths / 2
+    x = x.reshape([1] * (y.ndim - x.ndim) + list(x.shape))
+    return sums * (_but_first(x, dim) - _but_last(x, dim)), 0.5  # `dim` counts from the front, also where x has more of them
+
+
+def _but_first(tensor, dim):
+    return tensor.narrow(dim, min(1, tensor.size(dim)), max(tensor.size(dim) - 1, 0))
+
+
+def _but_last(tensor, dim):
+    return tensor.narrow(dim, 0, max(tensor.size(dim) - 1, 0))

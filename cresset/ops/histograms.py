@@ -106,6 +106,8 @@ def _histogram(who, points, bins, bounds, weight, density):
         _edges(who, points, bin, None if bounds is None else bounds[2 * axis : 2 * axis + 2], axis)
         for axis, bin in enumerate(bins)
     )
+    if not edges:
+        return points.new_zeros(()), ()
     shape = [edge.numel() - 1 for edge in edges]
     cell, inside = 0, True
     for axis, (edge, size) in enumerate(zip(edges, shape)):

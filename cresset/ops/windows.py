@@ -18,7 +18,7 @@ def _window(who, formula, length, periodic, dtype, device, pin_memory, requires_
     if length < 0:
         raise RuntimeError(f"{who}: requires non-negative window_length, got window_length={length}")
     dtype = cresset.get_default_dtype() if dtype is None else dtype
-    if not dtype.is_floating_point:
+    if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{who}: expects floating point dtypes, got: {dtype}")
     if length <= 1:
         return cresset.ones(length, dtype=dtype, device=device, pin_memory=pin_memory, requires_grad=requires_grad)

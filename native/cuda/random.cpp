@@ -263,6 +263,7 @@ void drop(Call& c, double keep, int generator) {
 }
 void run_fused_dropout(Call& c) { drop(c, c.real(1), 2); }
 void run_native_dropout(Call& c) {
+  if (c.tensor(0).numel() == 0) return;
   if (c.has(2) && !c.boolean(2)) {
     copy_into(c.out(0), c.tensor(0));
     return fill(c.out(1), Scalar(true));

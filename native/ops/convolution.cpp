@@ -559,7 +559,7 @@ void infer_convolution(Call& c) {
   const int64_t rank = weight.dim() - 2, groups = a.groups;
   for (int64_t p : a.padding) check(p >= 0, "convolution: negative padding is not supported");
   for (int64_t s : a.stride) check(s > 0, "convolution: non-positive stride is not supported");
-  const bool nothing = input.dim() >= 2 && (input.size(0) == 0 || input.size(1) == 0);  // then it is enough that no dilation is negative
+  const bool nothing = input.dim() >= 2 && (input.size(0) == 0 || input.size(1) == 0);  // then any dilation and output padding will do that is not negative
   for (int64_t d : a.dilation) check(d > 0 || (nothing && d == 0), "convolution: dilation should be greater than zero, but got ", list(a.dilation));
   check(groups > 0, "convolution: non-positive groups is not supported");
   check(input.dim() == weight.dim(), "convolution: Expected ", weight.dim(), "-dimensional input for ", weight.dim(), "-dimensional weight ", list(weight.sizes()),
@@ -583,7 +583,7 @@ void infer_convolution(Call& c) {
     padded.push_back(size + 2 * a.padding[d]);
     if (a.transposed) {
       check(a.output_padding[d] >= 0, "convolution: negative output_padding is not supported");
-      check(a.output_padding[d] < a.stride[d] || a.output_padding[d] < a.dilation[d],
+      check(nothing || a.output_padding[d] < a.stride[d] || a.output_padding[d] < a.dilation[d],
             "convolution: output padding must be smaller than either stride or dilation, but got output_padding: ", list(a.output_padding), " stride: ", list(a.stride), " dilation: ", list(a.dilation));
       sizes.push_back((size - 1) * a.stride[d] - 2 * a.padding[d] + reach + a.output_padding[d]);
     } else {

@@ -69,7 +69,7 @@ void count_intervals(const Tensor& input, double low_given, double high_given, c
   using A = opmath<T>;
   const int64_t n = input.numel(), bins = out.numel();
   const T* from = input.data<T>();
-  A low = static_cast<A>(low_given), high = static_cast<A>(high_given);
+  A low = rounded<T>(static_cast<A>(low_given)), high = rounded<T>(static_cast<A>(high_given));
   if (low == high && n > 0) {
     low = high = static_cast<A>(from[0]);
     for (int64_t i = 0; i < n; ++i) {
@@ -79,8 +79,8 @@ void count_intervals(const Tensor& input, double low_given, double high_given, c
     }
   }
   if (low == high) {
-    low -= 1;
-    high += 1;
+    low = rounded<T>(low - 1);
+    high = rounded<T>(high + 1);
   }
   check(std::isfinite(low) && std::isfinite(high), "histc: range of [", low, ", ", high, "] is not finite");
   check(low < high, "histc: max must be larger than min, got ", high, " and ", low);

@@ -237,7 +237,7 @@ struct Variance {
     a.count = total;
   }
   T spread(const Moments& m, int64_t n) const {
-    const double variance = m.squares / std::max(0.0, static_cast<double>(n) - correction);
+    const double variance = n == 0 ? std::numeric_limits<double>::quiet_NaN() : m.squares / std::max(0.0, static_cast<double>(n) - correction);
     return static_cast<T>(root ? std::sqrt(variance) : variance);
   }
   void finish(const Moments& m, int64_t n, T* out) const { *out = spread(m, n); }
@@ -287,7 +287,7 @@ struct ComplexVariance {
     a.count = total;
   }
   R spread(const ComplexMoments& m, int64_t n) const {
-    const double variance = m.squares / std::max(0.0, static_cast<double>(n) - correction);
+    const double variance = n == 0 ? std::numeric_limits<double>::quiet_NaN() : m.squares / std::max(0.0, static_cast<double>(n) - correction);
     return static_cast<R>(root ? std::sqrt(variance) : variance);
   }
   void finish(const ComplexMoments& m, int64_t n, R* out) const { *out = spread(m, n); }

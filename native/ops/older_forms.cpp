@@ -1,5 +1,5 @@
-// The old order of arguments, with factors as numbers in front of what they multiply: add(input, alpha, other), addcmul(input, value, tensor1, tensor2),
-// addmm(beta, input, alpha, mat1, mat2). Published optimizers still call x.add_(1 - beta, grad). Each form warns and calls the one of today.
+// Further orders of arguments. The old one has factors as numbers in front of what they multiply: add(input, alpha, other), addcmul(input, value,
+// tensor1, tensor2), addmm(beta, input, alpha, mat1, mat2); published optimizers still call x.add_(1 - beta, grad). It warns and calls the form of today.
 #include "ops/register.h"
 
 namespace cresset {
@@ -19,6 +19,10 @@ void run_older(Call& c) {
     const int at = old.index_of(p.name);
     inner.args[i] = at < 0 ? p.default_value : c.args[at];
   }
+  // Of two numbers either may be meant as the factor: torch.add(x, alpha, other), torch.subtract(x, other, alpha). That of an integer tensor is whole.
+  if (inner.args[1].kind == Kind::scalar && inner.args[1].scalar_.is_integral() && !c.scalar(1).is_integral()) std::swap(inner.args[1], inner.args[2]);
+  const Tensor number = inner.args[0].is_tensor() || inner.args[1].is_tensor() ? Tensor() : wrapped_number(inner.args[0].scalar_);
+  if (number.defined()) inner.args[0] = Value(number);
   inner.given_out = c.given_out;
   inner.outputs = std::move(c.outputs);
   call(inner);
@@ -32,8 +36,8 @@ void register_older_forms(Registry& r) {
     r.add((name + "(" + arguments + ") -> Tensor").c_str(), nullptr, run_older, kComposite | flags);
   };
   for (const std::string name : {"add", "sub"}) {
-    add(name + ".older", "Operand input, Scalar alpha, Tensor other");
-    add(name + "_.older", "Tensor input, Scalar alpha, Tensor other", kMethodOnly);
+    add(name + ".older", "Operand input, Scalar alpha, Operand other");
+    add(name + "_.older", "Tensor input, Scalar alpha, Operand other", kMethodOnly);
   }
   for (const std::string name : {"addcmul", "addcdiv"}) {
     add(name + ".older", "Tensor input, Scalar value, Tensor tensor1, Tensor tensor2");

@@ -670,7 +670,7 @@ void scale_kept(T* out, const T* x, const bool* mask, int64_t n, opmath<T> scale
 // The promised result and mask lie in memory as the input does, or as a dense copy of it would.
 void promise_dropout(Call& c) {
   const Tensor x = c.tensor(0);
-  check(is_floating(x.dtype()), c.op.name(), ": result type Float can't be cast to the desired output type ",
+  check(is_differentiable(x.dtype()), c.op.name(), ": result type Float can't be cast to the desired output type ",
         facts(x.dtype()).legacy);
   const Dims strides = dense_strides_like(x.sizes(), x.strides());
   c.promise({x.sizes(), strides, x.dtype(), x.device()});
@@ -682,7 +682,7 @@ void drop(Call& c, double keep, Twister& g, Scale scale) {
   const Tensor &x = c.tensor(0), &out = c.out(0), &mask = c.out(1);
   if (out.numel() == 0) return;
   fill_bernoulli(mask.data<bool>(), mask.numel(), keep, g);
-  visit_floating(x.dtype(), "dropout", [&]<class T>() {
+  visit_floating_or_complex(x.dtype(), "dropout", [&]<class T>() {
     const bool alike = x.strides() == out.strides();
     if (!alike) copy_into(out, x);
     scale_kept(out.data<T>(), alike ? x.data<T>() : out.data<T>(), mask.data<bool>(), out.numel(),
@@ -702,12 +702,18 @@ void run_fused_dropout(Call& c) {
 }
 
 void infer_native_dropout(Call& c) {
-  const bool train = !c.has(2) || c.boolean(2);
+  const bool train = (!c.has(2) || c.boolean(2)) && c.tensor(0).numel();
   check(!train || (c.real(1) >= 0 && c.real(1) <= 1), "native_dropout: dropout probability has to be between 0 and 1, but got ",
         c.real(1));
-  promise_dropout(c);
+  const Tensor x = c.tensor(0);
+  if (train) return promise_dropout(c);
+  // Nothing is scaled, so that any dtype will do. Of no elements the mask is another tensor like the input.
+  const Dims strides = dense_strides_like(x.sizes(), x.strides());
+  c.promise({x.sizes(), strides, x.dtype(), x.device()});
+  c.promise({x.sizes(), strides, x.numel() ? Dtype::b8 : x.dtype(), x.device()});
 }
 void run_native_dropout(Call& c) {
+  if (c.tensor(0).numel() == 0) return;
   if (c.has(2) && !c.boolean(2)) {
     copy_into(c.out(0), c.tensor(0));
     return fill(c.out(1), Scalar(true));
@@ -731,7 +737,7 @@ void run_dropout_backward(Call& c) {
     mask = empty(TensorInfo{out.sizes(), out.strides(), Dtype::b8, {}});
     copy_into(mask, c.tensor(1));
   }
-  visit_floating(grad.dtype(), "native_dropout_backward", [&]<class T>() {
+  visit_floating_or_complex(grad.dtype(), "native_dropout_backward", [&]<class T>() {
     const bool alike = grad.strides() == out.strides();
     if (!alike) copy_into(out, grad);
     scale_kept(out.data<T>(), alike ? grad.data<T>() : out.data<T>(), mask.data<bool>(), out.numel(),

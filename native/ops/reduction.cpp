@@ -177,12 +177,17 @@ void infer_nansum(Call& c) {
   check(!is_complex(c.tensor(0).dtype()), "nansum on CPU does not support complex inputs");
   infer_sum<Form::dims>(c);
 }
-// Nan is dropped before a conversion to an integer dtype could hide it.
+// To an integer dtype each element is converted, as `sum` does it; before that nan is dropped, which no integer is.
 void run_nansum(Call& c) {
-  const Tensor t = c.tensor(0);
-  const bool to_integer = is_floating(t.dtype()) && !is_differentiable(c.out().dtype());
-  visit_sum(to_integer ? t.dtype() : c.out().dtype(), "nansum_cpu",
-            [&]<class T>() { fold_into(c, t, dims_at(c, 1, t), Sum<T, AddNumbers<T>>()); });
+  Tensor t = c.tensor(0);
+  if (is_floating(t.dtype()) && !is_differentiable(c.out().dtype())) {
+    t = clone(t, MemoryFormat::contiguous);
+    visit_floating(t.dtype(), "nansum_cpu", [&]<class T>() {
+      for (T& x : std::span(t.data<T>(), static_cast<size_t>(t.numel())))
+        if (const auto value = static_cast<opmath<T>>(x); value != value) x = T(0);
+    });
+  }
+  visit_sum(c.out().dtype(), "nansum_cpu", [&]<class T>() { fold_into(c, t, dims_at(c, 1, t), Sum<T, AddNumbers<T>>()); });
 }
 
 template <Form kForm>

@@ -359,8 +359,6 @@ Slices slices_of(const Call& c, const Tensor& target) {
 void infer_index_add(Call& c) {
   check_slices(c);
   const Dtype d = c.tensor(0).dtype();
-  check(c.scalar(4).kind != Scalar::Kind::boolean || d == Dtype::b8,
-        "index_add: Boolean alpha only supported for Boolean results.");
   check(c.scalar(4).kind != Scalar::Kind::complex || is_complex(d),
         "index_add: a complex alpha needs a complex tensor, got ", name_of(d));
 }

@@ -60,6 +60,20 @@ FINDINGS = {
     "a bound as a huge integer": lambda t: t.isclose(t.tensor([1.0, 2.0]), t.tensor([1.5, float("nan")]), 0, 1 << 70),
     "the factor in front of what it multiplies": lambda t: t.sub(7, 2, t.tensor([4, -3, 2])),
     "no dilation of nothing": lambda t: t.conv2d(t.ones(0, 3, 5, 5), t.ones(2, 3, 2, 2), dilation=0),
+    "two numbers need no name for alpha": lambda t: t.sub(t.tensor([1.0, 2.0]), 2, 3),
+    "three numbers": lambda t: t.add(1, 2, 3.5),
+    "nor do they in subtract, where alpha is the last": lambda t: t.subtract(t.tensor([1]), 2.5, 3),
+    "rsub, too": lambda t: t.rsub(t.tensor([1.0, 2.0]), 2, 3),
+    "nothing has no spread, whatever the correction": lambda t: t.stack(t.var_mean(t.ones(0, 2), 0, correction=-1)),
+    "the loss of Huber has the dtype of the input": lambda t: t.nn.functional.huber_loss(t.ones(3), t.zeros(4, 3, dtype=t.float64)),
+    "a grid of no dimension": lambda t: t.histogramdd(t.ones(4, 0), 2)[0],
+    "places with more dimensions than the values": lambda t: t.cumulative_trapezoid(t.tensor([[1.0, 2.0]]), t.arange(12.0).reshape(2, 3, 2) ** 2),
+    "one place for several values": lambda t: t.trapezoid(t.tensor([1.0, 2.0]), t.tensor([[1.0, 3.0]])),
+    "each number is made whole before the sum": lambda t: t.nansum(t.tensor([1.75, 1.75, -0.5]), dtype=t.int64),
+    "dropout of integers, when nothing is dropped": lambda t: t.native_dropout(t.tensor([1, 2]), 0.5, False)[0],
+    "the mask of nothing": lambda t: t.native_dropout(t.ones(0, dtype=t.bfloat16), 0.5, True)[1].float(),
+    "a truth value as a factor": lambda t: t.zeros(3, dtype=t.int64).index_add(0, t.tensor([1]), t.tensor([2]), alpha=True),
+    "a margin below zero": lambda t: t.triplet_margin_loss(t.ones(2, 3), t.zeros(2, 3), t.ones(2, 3), -1.0),
 }
 
 

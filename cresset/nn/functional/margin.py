@@ -132,9 +132,12 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     return reduce_loss(loss.mean(-1), reduction)
 
 
-def _check_triplet(anchor, positive, negative, margin):
+def _check_margin(margin):
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+
+
+def _check_triplet(anchor, positive, negative):
     if not anchor.ndim == positive.ndim == negative.ndim:
         raise RuntimeError(
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
@@ -161,7 +164,13 @@ def triplet_margin_loss(
     tensor(3.)
     """
     reduction = resolve(reduction, size_average, reduce)
-    _check_triplet(anchor, positive, negative, margin)
+    _check_margin(margin)
+    return triplet_of_any_margin(anchor, positive, negative, margin, p, eps, swap, reduction)
+
+
+def triplet_of_any_margin(anchor, positive, negative, margin, p, eps, swap, reduction):
+    """`triplet_margin_loss`, which may be negative."""
+    _check_triplet(anchor, positive, negative)
 
     def distance(a, b):
         return pairwise_distance(a, b, p, eps)
@@ -174,7 +183,8 @@ def triplet_margin_with_distance_loss(
 ):
     """`triplet_margin_loss` with a distance of one's own, pairwise_distance by default."""
     check_reduction(reduction)
-    _check_triplet(anchor, positive, negative, margin)
+    _check_margin(margin)
+    _check_triplet(anchor, positive, negative)
     return _triplet(anchor, positive, negative, distance_function or pairwise_distance, margin, swap, reduction)
 
 

@@ -57,9 +57,7 @@ def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
 
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction=0):
     """nn.functional.triplet_margin_loss."""
-    return _margin.triplet_margin_loss(
-        anchor, positive, negative, margin, p, eps, swap, reduction=_named(reduction)
-    )
+    return _margin.triplet_of_any_margin(anchor, positive, negative, margin, p, eps, swap, _named(reduction))
 
 
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False):

@@ -1,0 +1,72 @@
+"""Rare arguments that random calls have tried: each answers as its definition says."""
+
+import math
+
+import pytest
+
+import cresset
+import cresset.nn.functional as F
+
+
+def test_nothing_has_no_spread_whatever_the_correction():
+    assert cresset.var(cresset.ones(0, 2), 0, correction=-1).isnan().tolist() == [True, True]
+    assert math.isnan(cresset.std(cresset.ones(0, dtype=cresset.complex64), correction=-1).item())
+
+
+def test_nansum_to_integers_makes_each_element_whole():
+    assert cresset.nansum(cresset.tensor([1.75, math.nan, 1.75, -0.5]), dtype=cresset.int64).item() == 2
+
+
+def test_the_loss_of_huber_has_the_dtype_of_the_input():
+    loss = F.huber_loss(cresset.tensor([1.0, 5.0]), cresset.tensor([2.0, 2.0], dtype=cresset.float64), reduction="none", delta=2.0)
+    assert loss.dtype == cresset.float32
+    assert loss.tolist() == [0.5, 4.0]
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        F.huber_loss(cresset.tensor([1]), cresset.tensor([2.0]))
+
+
+def test_a_grid_of_no_dimension_has_one_empty_cell():
+    counts, edges = cresset.histogramdd(cresset.ones(4, 0), 2)
+    assert (counts.item(), edges) == (0.0, ())
+
+
+def test_the_dimension_of_trapezoids_counts_from_the_front():
+    y = cresset.tensor([[1.0, 2.0]])
+    x = cresset.tensor([[[0.0, 0.0], [1.0, 2.0], [3.0, 6.0]]])
+    assert cresset.cumulative_trapezoid(y, x).tolist() == [[[1.5, 3.0], [4.5, 9.0]]]
+
+
+def test_dropout_without_training_takes_integers_and_with_it_complex_numbers():
+    same, mask = cresset.native_dropout(cresset.tensor([1, 2]), 0.5, False)
+    assert (same.tolist(), mask.tolist()) == ([1, 2], [True, True])
+    kept, mask = cresset.native_dropout(cresset.full((50,), 1 + 2j), 0.5, True)
+    assert kept.tolist() == [(2 + 4j) * bool(keep) for keep in mask.tolist()]
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        cresset.native_dropout(cresset.tensor([1, 2]), 0.5, True)
+
+
+def test_a_truth_value_counts_as_one_in_index_add():
+    assert cresset.zeros(3, dtype=cresset.int64).index_add(0, cresset.tensor([1]), cresset.tensor([2]), alpha=True).tolist() == [0, 2, 0]
+
+
+def test_only_the_layers_refuse_a_margin_below_zero():
+    same = cresset.ones(1, 2)
+    assert cresset.triplet_margin_loss(same, same, same, -1.0).tolist() == [0.0]
+    with pytest.raises(ValueError, match="margin must be greater than 0"):
+        F.triplet_margin_loss(same, same, same, -1.0)
+
+
+def test_an_expanded_dimension_stays_in_the_order_of_dimensions():
+    assert cresset.ones(1, 4).expand(3, 4).dim_order() == (0, 1)
+    assert cresset.ones(4, 3, 2).permute(2, 0, 1).dim_order() == (1, 2, 0)
+    assert cresset.ones(2, 3, 4, 5).to(memory_format=cresset.channels_last).dim_order() == (0, 2, 3, 1)
+
+
+def test_a_window_of_complex_numbers():
+    assert cresset.hann_window(4, dtype=cresset.complex64).tolist() == [0, 0.5, 1, 0.5]
+
+
+def test_the_edges_of_bins_are_of_the_elements_precision():
+    # The bins go from -1.828125, not -1.83203125, to 0.16796875: the element is below their middle.
+    counts = cresset.histc(cresset.tensor(-0.83203125, dtype=cresset.bfloat16)).tolist()
+    assert counts.index(1.0) == 49
