@@ -250,7 +250,7 @@ void add_cuda(PyObject* module) {
         });
   m.def("stream_wait_event", [](int device, Number stream, Number event) {
           enter(device);
-          CRESSET_DRIVER(cuStreamWaitEvent(handle(stream), handle(event), 0));
+          enqueue_call(device, "cuStreamWaitEvent", [stream = handle(stream), event = handle(event)] { return started_driver->cuStreamWaitEvent.now(stream, event, 0); });
         });
   m.def("stream_priority", [](int device, Number stream) {
           enter(device);
@@ -282,7 +282,7 @@ void add_cuda(PyObject* module) {
         });
   m.def("event_record", [](int device, Number event, Number stream) {
           enter(device);
-          CRESSET_DRIVER(cuEventRecord(handle(event), handle(stream)));
+          enqueue_call(device, "cuEventRecord", [event = handle(event), stream = handle(stream)] { return started_driver->cuEventRecord.now(event, stream); });
         });
   m.def("event_query", [](int device, Number event) {
           enter(device);
@@ -326,7 +326,7 @@ void add_cuda(PyObject* module) {
         });
   m.def("graph_launch", [](int device, Number exec, Number stream) {
           enter(device);
-          enqueue_call(device, "cuGraphLaunch", [exec = handle(exec), stream = handle(stream)] { return started_driver->cuGraphLaunch(exec, stream); });
+          enqueue_call(device, "cuGraphLaunch", [exec = handle(exec), stream = handle(stream)] { return started_driver->cuGraphLaunch.now(exec, stream); });
         });
   m.def("graph_destroy", [](int device, Number graph, Number exec, Number pool) {
           enter(device);

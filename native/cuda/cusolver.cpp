@@ -156,7 +156,8 @@ void check_done(LibraryStatus status, const char* what) {
   const std::string_view call(what);
   fail("CUDA error: status ", status, " when calling `", call.substr(0, call.find_first_of("([")), "`");
 }
-#define CRESSET_LIBRARY(call) check_done(libraries().call, #call)
+// A call does not overtake what was launched before (Note [Launching on another thread]).
+#define CRESSET_LIBRARY(call) check_done((finish_launches(), libraries().call), #call)
 
 std::mutex lock;  // a handle serves one call at a time
 

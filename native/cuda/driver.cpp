@@ -17,8 +17,8 @@ struct Started {
       return;
     }
 #define CRESSET_LOOK_UP(name, parameters)                                          \
-  table.name = reinterpret_cast<decltype(table.name)>(library->find(#name));       \
-  if (!table.name && problem.empty()) problem = "the NVIDIA driver is too old: it has no " #name;
+  table.name.now = reinterpret_cast<decltype(table.name.now)>(library->find(#name)); \
+  if (!table.name.now && problem.empty()) problem = "the NVIDIA driver is too old: it has no " #name;
     CRESSET_DRIVER_FUNCTIONS(CRESSET_LOOK_UP)
 #undef CRESSET_LOOK_UP
     if (!problem.empty()) return;

@@ -90,15 +90,6 @@ inline constexpr int kCaptureGlobal = 0, kCaptureThreadLocal = 1, kCaptureRelaxe
   X(cuGraphDestroy, (GraphHandle graph))                                                                                                 \
   X(cuGraphDebugDotPrint, (GraphHandle graph, const char* path, unsigned flags))
 
-struct Driver {
-#define CRESSET_MEMBER(name, parameters) Status(*name) parameters = nullptr;
-  CRESSET_DRIVER_FUNCTIONS(CRESSET_MEMBER)
-#undef CRESSET_MEMBER
-};
-
-extern const Driver* started_driver;  // null before the first use
-const Driver& start_driver();
-
 // Note [Launching on another thread] (queue.h): bytes of work, counted from the beginning.
 extern std::atomic<uint64_t> launches_written, launches_made;
 void wait_for_launches();
@@ -113,11 +104,28 @@ inline void raise_failed_launch() {
     raise_launch_failure();
 }
 
-// The driver, started, and told all that was launched. Raises when there is none.
-inline const Driver& driver() {
-  finish_launches();
-  return started_driver ? *started_driver : start_driver();
-}
+// A function of the driver. Called, it does not overtake what was launched (also by whoever computed its arguments); `now` is for those who carry that out.
+template <class>
+struct DriverFunction;
+template <class... Arguments>
+struct DriverFunction<Status(Arguments...)> {
+  Status (*now)(Arguments...) = nullptr;
+  Status operator()(Arguments... arguments) const {
+    finish_launches();
+    return now(arguments...);
+  }
+};
+
+struct Driver {
+#define CRESSET_MEMBER(name, parameters) DriverFunction<Status parameters> name;
+  CRESSET_DRIVER_FUNCTIONS(CRESSET_MEMBER)
+#undef CRESSET_MEMBER
+};
+
+extern const Driver* started_driver;  // null before the first use
+const Driver& start_driver();
+// The driver, started. Raises when there is none.
+inline const Driver& driver() { return started_driver ? *started_driver : start_driver(); }
 // Why there is no driver; empty when there is one. Starts it.
 const std::string& driver_problem();
 

@@ -18,7 +18,7 @@ Status launch_now(const Work& work) {
   char* const data = const_cast<char*>(reinterpret_cast<const char*>(&l + 1));
   void* parameters[KernelLaunch::kMostArguments];
   for (uint32_t i = 0; i < l.arguments; ++i) parameters[i] = data + l.offsets[i];
-  return started_driver->cuLaunchKernel(l.function, l.grid.x, l.grid.y, l.grid.z, l.block.x, l.block.y, l.block.z, l.shared, l.stream, parameters, nullptr);
+  return started_driver->cuLaunchKernel.now(l.function, l.grid.x, l.grid.y, l.grid.z, l.block.x, l.block.y, l.block.z, l.shared, l.stream, parameters, nullptr);
 }
 
 }  // namespace

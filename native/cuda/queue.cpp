@@ -123,7 +123,7 @@ class Ring {
           at += kBytes - at % kBytes;
         } else {
           if (work.device != entered_) {
-            started_driver->cuCtxSetCurrent(context(work.device));
+            started_driver->cuCtxSetCurrent.now(context(work.device));
             entered_ = work.device;
           }
           const uint64_t next = at + work.bytes;

@@ -3,8 +3,8 @@
 // Note [Launching on another thread]
 // Telling the driver to launch a kernel takes several microseconds, in which Python could go on. So a launch is written into a queue, and a thread of our own
 // tells the driver. One queue serves all devices and streams: work reaches the driver in the order in which it was written, whoever wrote it.
-// Whoever else talks to the driver must not overtake the queue: driver() waits until it is empty, and so does finish_launches() for the libraries that call the
-// driver by themselves. A launch that the driver refuses is raised by the next call that can raise.
+// Whoever else talks to the driver must not overtake the queue: the functions of driver() wait until it is empty, and so does finish_launches() for the libraries
+// that call the driver by themselves. A launch that the driver refuses is raised by the next call that can raise.
 // There is no such thread with CUDA_LAUNCH_BLOCKING=1 or on a machine with one processor: launches are then made at once.
 #pragma once
 #include <atomic>
@@ -44,7 +44,7 @@ void enqueue(W work, size_t extra, const Fill& fill) {
   queue::commit();
 }
 
-// A call of the driver, through started_driver and not driver(), or of a library. What the function holds is trivially copied; it gives kSuccess or what went wrong.
+// A call of the driver, through its `now`, or of a library. What the function holds is trivially copied; it gives kSuccess or what went wrong.
 template <class Function>
 void enqueue_call(int device, const char* what, const Function& function, const char* (*explain)(Status) = nullptr) {
   struct alignas(16) Called : Work {

@@ -1,0 +1,62 @@
+"""Launches are made by a thread of their own; nobody sees it."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import cresset
+
+
+def test_a_copy_comes_after_what_its_argument_launches():
+    """The result of a convolution lies in a private layout, which reading it changes."""
+    image, weight = cresset.randn(2, 8, 5, 5), cresset.randn(6, 8, 1, 1)
+    expected = cresset.nn.functional.conv2d(image.double(), weight.double())
+    with cresset.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        for _ in range(20):
+            result = cresset.nn.functional.conv2d(image.cuda(), weight.cuda()).cpu()
+            assert (result.double() - expected).abs().max().item() < 1e-5
+
+
+def test_more_than_the_queue_holds():
+    x = cresset.zeros(3, device="cuda")
+    for _ in range(5000):
+        x += 1
+    assert x.tolist() == [5000.0] * 3
+
+
+def test_several_threads():
+    def count(to, tensor):
+        for _ in range(200):
+            tensor += 1
+        to.append(tensor.tolist())
+
+    results = []
+    tensors = [cresset.zeros(2, device="cuda") for _ in range(4)]
+    threads = [threading.Thread(target=count, args=(results, t)) for t in tensors]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [[200.0, 200.0]] * 4
+
+
+def test_a_process_forks_while_work_is_on_its_way():
+    x = cresset.zeros(4, device="cuda")
+    for _ in range(100):
+        x += 1
+    child = os.fork()
+    if child == 0:
+        os._exit(int(cresset.ones(3).sum().item()))
+    for _ in range(100):
+        x += 1
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    assert x.tolist() == [200.0] * 4
+
+
+@pytest.mark.parametrize("environment", [{}, {"CUDA_LAUNCH_BLOCKING": "1"}])
+def test_a_program_ends_while_work_is_on_its_way(environment):
+    program = "import cresset\nx = cresset.zeros(9, device='cuda')\nfor _ in range(300): x += 1\n"
+    subprocess.run([sys.executable, "-c", program], env={**os.environ, **environment}, check=True, timeout=120)
