@@ -1,4 +1,4 @@
-"""Settings of CUDA's products, of attention, and of libraries. They are kept for a CUDA backend."""
+"""Settings of CUDA's products, of attention, and of libraries."""
 
 import contextlib
 import enum
@@ -179,14 +179,35 @@ def preferred_blas_library(backend=None):
 
 
 class _PlanCache:
-    """cuFFT's cache of plans, which needs a device."""
+    """cuFFT's plans of one device: how many are kept (`size`), at most how many (`max_size`), `clear()`. Index it with a device for another's.
 
-    def _absent(self, *_):
-        raise AssertionError("Torch not compiled with CUDA enabled")
+    >>> cresset.backends.cuda.cufft_plan_cache[0].max_size = 32  # doctest: +SKIP
+    """
 
-    size = property(_absent)
-    max_size = property(_absent, _absent)
-    clear = __getitem__ = _absent
+    def __init__(self, device=None):
+        self._device = device
+
+    def _index(self):
+        return _native.cuda.current_device() if self._device is None else self._device
+
+    @property
+    def size(self):
+        return _native.cuda.count_fourier_plans(self._index())
+
+    @property
+    def max_size(self):
+        return _native.cuda.most_fourier_plans(self._index())
+
+    @max_size.setter
+    def max_size(self, value):
+        _native.cuda.set_most_fourier_plans(self._index(), value)
+
+    def clear(self):
+        _native.cuda.forget_fourier_plans(self._index())
+
+    def __getitem__(self, device):
+        index = _native.device(device).index if isinstance(device, str) else getattr(device, "index", device)
+        return _PlanCache(_native.cuda.current_device() if index is None else index)
 
 
 cufft_plan_cache = _PlanCache()

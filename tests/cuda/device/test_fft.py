@@ -157,3 +157,25 @@ def test_another_stream():
         result = cresset.fft.fft(there)
     stream.synchronize()
     cresset.testing.assert_close(result.cpu(), cresset.fft.fft(x))
+
+
+def test_plans_are_kept():
+    plans = cresset.backends.cuda.cufft_plan_cache
+    plans.clear()
+    assert plans.size == 0 and plans.max_size == 4096
+    x = made(4, 16).cuda()
+    for _ in range(3):
+        cresset.fft.fft(x)
+    assert plans.size == 1
+    for n in range(2, 7):
+        cresset.fft.fft(x, n=n)
+    assert plans.size == 6
+    plans[0].max_size = 2
+    assert plans.size == 2
+    cresset.fft.fft(x, n=3)
+    assert cresset.backends.cuda.cufft_plan_cache["cuda:0"].size == 2
+    plans.max_size = 4096
+    with pytest.raises(RuntimeError, match="non-negative"):
+        plans.max_size = -1
+    plans.clear()
+    assert plans.size == 0
