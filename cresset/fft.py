@@ -1,4 +1,4 @@
-"""torch.fft: discrete Fourier transforms. One native operator transforms complex tensors; the others prepare for it and read from it."""
+"""torch.fft: discrete Fourier transforms. Native operators transform complex tensors, real ones, and to real ones; the others prepare for them."""
 
 import math
 
@@ -20,6 +20,39 @@ _transform = operator("fft_complex", """The Fourier transform of a complex tenso
 def _(grad, dim, forward, scale):
     # The transform is linear and symmetric: its adjoint is the transform the other way.
     yield lambda: cresset.fft_complex(grad, dim, not forward, scale)
+
+
+_from_real = operator("fft_from_real", """The Fourier transform of a real tensor along the dimensions `dim`, times `scale`: half of the last of them.""")
+
+
+@_from_real.derivative
+def _(grad, dim, forward, scale, input_info):
+    # The adjoint, where the half that was not computed has no gradient.
+    def back():
+        missing = list(grad.shape)
+        missing[dim[-1]] = input_info.shape[dim[-1]] - grad.shape[dim[-1]]
+        whole = cresset.cat([grad, grad.new_zeros(missing)], dim[-1]) if missing[dim[-1]] else grad
+        return cresset.fft_complex(whole, dim, not forward, scale).real
+
+    yield back
+
+
+_to_real = operator("fft_to_real", """The Fourier transform to a real tensor from half of its spectrum, times `scale`: `size` elements of the last of the dimensions `dim`.""")
+
+
+@_to_real.derivative
+def _(grad, dim, size, forward, scale):
+    # An element counts twice if its conjugate is another one.
+    def back():
+        half = cresset.fft_from_real(grad, dim, not forward, scale)
+        doubled = (size - 1) // 2
+        if not doubled:
+            return half
+        factors = cresset.ones(half.shape[dim[-1]], dtype=grad.dtype, device=grad.device)
+        factors[1 : 1 + doubled] = 2
+        return half * factors.reshape([-1 if d == dim[-1] % half.ndim else 1 for d in range(half.ndim)])
+
+    yield back
 
 
 def _scale(who, norm, count, forward):
@@ -98,8 +131,7 @@ def _r2c(who, input, s, dim, norm, forward=True):
     dims, sizes = _dims(who, input, s, dim)
     if not dims:
         raise RuntimeError(f"{who} must transform at least one axis")
-    full = cresset.fft_complex(_complex(who, _fitted(input, dims, sizes)), dims, forward, _scale(who, norm, math.prod(sizes), forward))
-    return full.narrow(dims[-1], 0, sizes[-1] // 2 + 1)
+    return cresset.fft_from_real(_fitted(input, dims, sizes), dims, forward, _scale(who, norm, math.prod(sizes), forward))
 
 
 def _c2r(who, input, s, dim, norm, forward=False):
@@ -107,20 +139,13 @@ def _c2r(who, input, s, dim, norm, forward=False):
     dims, sizes = _dims(who, input, s, dim)
     if not dims:
         raise RuntimeError(f"{who} must transform at least one axis")
-    last = dims[-1]
     if s is None or s[-1] == -1:
-        sizes[-1] = 2 * (input.shape[last] - 1)
+        sizes[-1] = 2 * (input.shape[dims[-1]] - 1)
         if sizes[-1] < 1:
             raise RuntimeError(f"{who}: Invalid number of data points ({sizes[-1]}) specified")
     n = sizes[-1]
     half = _fitted(input, dims, [*sizes[:-1], n // 2 + 1])
-    scale = _scale(who, norm, math.prod(sizes), forward)
-    if len(dims) > 1:
-        half = cresset.fft_complex(half, dims[:-1], forward, 1.0)
-    # The other half is the conjugate, backwards.
-    mirrored = half.narrow(last, 1, (n - 1) // 2).flip(last).conj()
-    whole = cresset.cat([half, mirrored], last) if mirrored.shape[last] else half
-    return cresset.fft_complex(whole, [last], forward, scale).real.contiguous()
+    return cresset.fft_to_real(half, dims, n, forward, _scale(who, norm, math.prod(sizes), forward))
 
 
 def _out(result, out):

@@ -5,6 +5,7 @@
 #include "cuda/cufft.h"
 #include "cuda/register.h"
 #include "dispatch/on_host.h"
+#include "tensor/convert.h"
 
 namespace cresset::cuda {
 namespace {
@@ -22,9 +23,16 @@ void on_host(Call& c) {
 
 void multiply_by(const Tensor& t, double scale) {
   static const Operator* const multiply = Registry::instance().find("mul_");
+  if (scale == 1) return;
   Call c(*multiply);
   c.args[0] = Value(t), c.args[1] = Value(Scalar(scale));
   for (size_t k = 2; k < multiply->signature.parameters.size(); ++k) c.args[k] = multiply->signature.parameters[k].default_value;
+  execute(c);
+}
+void conjugate(const Tensor& t) {
+  static const Operator* const conjugate = Registry::instance().find("conj_physical_");
+  Call c(*conjugate);
+  c.args[0] = Value(t);
   execute(c);
 }
 
@@ -57,29 +65,100 @@ void transform_some(const Tensor& from, const Tensor& to, const Dims& dims, bool
   copy_into(target, between);
 }
 
+// From any tensor to a contiguous one. They may be the same tensor.
+void transform_all(const Tensor& input, const Tensor& out, DimsView given, bool forward) {
+  Dims dims;
+  for (const int64_t d : given)
+    if (input.size(d) > 1) dims.push_back(d);
+  std::sort(dims.begin(), dims.end());
+  if (dims.empty() && input.get() != out.get()) copy_into(out, input);
+  Tensor from = input;
+  for (auto end = dims.end(); end != dims.begin();) {
+    const auto begin = end - std::min<int64_t>(kMostDims, end - dims.begin());
+    transform_some(from, out, Dims(begin, end), forward);
+    from = out;
+    end = begin;
+  }
+}
+
+// The lines of a dimension, one after the other in memory that cuFFT may take for complex numbers. `fresh`: they may be destroyed.
+Tensor in_lines(const Tensor& t, int64_t d, bool fresh) {
+  const Tensor moved = with_last(t, {d});
+  if (!fresh && moved.is_contiguous() && reinterpret_cast<uintptr_t>(moved.bytes()) % 16 == 0) return moved;
+  const Tensor copy = empty(moved.sizes(), moved.dtype(), moved.device());
+  copy_into(copy, moved);
+  return copy;
+}
+
+// Along one dimension, of which the spectrum has half. What is read may be destroyed.
+void transform_lines(FourierSizes::Kind kind, const Tensor& lines, const Tensor& to, int64_t d, bool forward) {
+  const Tensor target = with_last(to, {d});
+  const Tensor result = target.is_contiguous() ? target : empty(target.sizes(), to.dtype(), to.device());
+  FourierSizes s;
+  s.kind = kind;
+  s.dtype = static_cast<int64_t>(is_complex(lines.dtype()) ? lines.dtype() : to.dtype());
+  s.rank = 1;
+  s.sizes[0] = is_complex(lines.dtype()) ? target.size(-1) : lines.size(-1);
+  s.batch = lines.numel() / lines.size(-1);
+  transform(to.device().index, s, lines.bytes(), result.bytes(), forward);
+  if (result.get() != target.get()) copy_into(target, result);
+}
+
 // (input, dim, forward, scale)
 void run_complex(Call& c) {
+  const Tensor& out = c.out();
+  if (out.numel() == 0) return;
+  if (!cufft_problem().empty()) return on_host(c);
+  transform_all(c.tensor(0), out, wrap_dims(c.integers(1), out.dim()), c.boolean(2));
+  multiply_by(out, c.real(3));
+}
+
+// (input, dim, forward, scale)
+void run_from_real(Call& c) {
   const Tensor input = c.tensor(0);
   const Tensor& out = c.out();
   if (out.numel() == 0) return;
   if (!cufft_problem().empty()) return on_host(c);
-  Dims dims;
-  for (const int64_t d : wrap_dims(c.integers(1), input.dim()))
-    if (input.size(d) > 1) dims.push_back(d);
-  std::sort(dims.begin(), dims.end());
-  if (dims.empty()) copy_into(out, input);
-  Tensor from = input;
-  for (auto end = dims.end(); end != dims.begin();) {
-    const auto begin = end - std::min<int64_t>(kMostDims, end - dims.begin());
-    transform_some(from, out, Dims(begin, end), c.boolean(2));
-    from = out;
-    end = begin;
+  Dims dims = wrap_dims(c.integers(1), input.dim());
+  const int64_t last = dims.back();
+  dims.pop_back();
+  if (input.size(last) == 1) copy_into(out, convert(input, out.dtype()));
+  else transform_lines(FourierSizes::from_real, in_lines(input, last, false), out, last, true);
+  transform_all(out, out, dims, true);
+  if (!c.boolean(2)) conjugate(out);  // backwards, the spectrum of a real signal is the conjugate one
+  multiply_by(out, c.real(3));
+}
+
+// (input, dim, size, forward, scale)
+void run_to_real(Call& c) {
+  const Tensor input = c.tensor(0);
+  const Tensor& out = c.out();
+  if (out.numel() == 0) return;
+  if (!cufft_problem().empty()) return on_host(c);
+  Dims dims = wrap_dims(c.integers(1), input.dim());
+  const int64_t last = dims.back();
+  dims.pop_back();
+  Tensor half = input;
+  if (!dims.empty()) {
+    half = empty(input.sizes(), input.dtype(), input.device());
+    transform_all(input, half, dims, c.boolean(3));
   }
-  if (c.real(3) != 1) multiply_by(out, c.real(3));
+  if (c.integer(2) == 1) {
+    copy_into(out, convert(half, out.dtype()));
+  } else {
+    const Tensor lines = in_lines(half, last, dims.empty());
+    if (c.boolean(3)) conjugate(lines);
+    transform_lines(FourierSizes::to_real, lines, out, last, false);
+  }
+  multiply_by(out, c.real(4));
 }
 
 }  // namespace
 
-void register_cuda_fourier(Registry& r) { r.set_kernel("fft_complex", DeviceType::cuda, run_complex); }
+void register_cuda_fourier(Registry& r) {
+  r.set_kernel("fft_complex", DeviceType::cuda, run_complex);
+  r.set_kernel("fft_from_real", DeviceType::cuda, run_from_real);
+  r.set_kernel("fft_to_real", DeviceType::cuda, run_to_real);
+}
 
 }  // namespace cresset::cuda

@@ -172,28 +172,105 @@ void transform_dim(const Tensor& t, int64_t d, bool forward, R scale) {
   });
 }
 
-void infer_fft(Call& c) {
+template <class R>
+void transform_dims(const Tensor& t, DimsView dims, bool forward, double scale) {
+  for (const int64_t d : dims) {
+    transform_dim<R>(t, d, forward, static_cast<R>(scale));
+    scale = 1;
+  }
+}
+void transform_dims(const Tensor& t, DimsView dims, bool forward, double scale) {
+  if (t.dtype() == Dtype::c64) transform_dims<float>(t, dims, forward, scale);
+  else transform_dims<double>(t, dims, forward, scale);
+}
+
+bool is_transformed(Dtype d) { return d == Dtype::c64 || d == Dtype::c128; }
+
+void infer_complex(Call& c) {
   const Tensor t = c.tensor(0);
-  check(t.dtype() == Dtype::c64 || t.dtype() == Dtype::c128, "fft: expected a complex64 or complex128 tensor, got ", name_of(t.dtype()));
+  check(is_transformed(t.dtype()), "fft: expected a complex64 or complex128 tensor, got ", name_of(t.dtype()));
   wrap_dims(c.integers(1), t.dim());
   c.promise(t.sizes(), t.dtype(), t.device());
 }
 
-void run_fft(Call& c) {
+void run_complex(Call& c) {
   const Tensor t = c.tensor(0), out = c.out();
   copy_into(out, t);
-  if (out.numel() == 0) return;
+  if (out.numel()) transform_dims(out, wrap_dims(c.integers(1), t.dim()), c.boolean(2), c.real(3));
+}
+
+// The half of a real signal's spectrum that determines the rest: the last of the dimensions is halved.
+void infer_from_real(Call& c) {
+  const Tensor t = c.tensor(0);
+  check(t.dtype() == Dtype::f32 || t.dtype() == Dtype::f64, "fft: expected a float32 or float64 tensor, got ", name_of(t.dtype()));
   const Dims dims = wrap_dims(c.integers(1), t.dim());
-  double scale = c.real(3);
-  for (int64_t d : dims) {
-    if (t.dtype() == Dtype::c64) transform_dim<float>(out, d, c.boolean(2), static_cast<float>(scale));
-    else transform_dim<double>(out, d, c.boolean(2), scale);
-    scale = 1;
+  check(!dims.empty(), "fft: a real transform is along at least one dimension");
+  Dims sizes = t.sizes();
+  sizes[dims.back()] = sizes[dims.back()] / 2 + 1;
+  c.promise(sizes, t.dtype() == Dtype::f32 ? Dtype::c64 : Dtype::c128, t.device());
+}
+
+void run_from_real(Call& c) {
+  const Tensor t = c.tensor(0), out = c.out();
+  if (out.numel() == 0) return;
+  Dims dims = wrap_dims(c.integers(1), t.dim());
+  const int64_t last = dims.back();
+  dims.pop_back();
+  const Tensor whole = empty(t.sizes(), out.dtype());
+  copy_into(whole, t);
+  transform_dims(whole, {&last, 1}, c.boolean(2), c.real(3));
+  copy_into(out, view_of(whole, out.sizes(), whole.strides(), whole.offset()));
+  transform_dims(out, dims, c.boolean(2), 1);
+}
+
+// A real signal of `size` elements along the last of the dimensions from the half of its spectrum.
+void infer_to_real(Call& c) {
+  const Tensor t = c.tensor(0);
+  check(is_transformed(t.dtype()), "fft: expected a complex64 or complex128 tensor, got ", name_of(t.dtype()));
+  const Dims dims = wrap_dims(c.integers(1), t.dim());
+  check(!dims.empty(), "fft: a real transform is along at least one dimension");
+  Dims sizes = t.sizes();
+  check(c.integer(2) >= 1 && sizes[dims.back()] == c.integer(2) / 2 + 1, "fft: a real signal of ", c.integer(2), " elements has a spectrum of ", c.integer(2) / 2 + 1, ", got ", sizes[dims.back()]);
+  sizes[dims.back()] = c.integer(2);
+  c.promise(sizes, t.dtype() == Dtype::c64 ? Dtype::f32 : Dtype::f64, t.device());
+}
+
+// The other half is the conjugate, backwards: elements half... of dimension d from those before them.
+template <class R>
+void mirror(const Tensor& whole, int64_t d, int64_t half) {
+  const int64_t n = whole.size(d), lines = whole.numel() / n, step = whole.stride(d);
+  for (int64_t l = 0; l < lines; ++l) {
+    C<R>* x = whole.data<C<R>>() + l / step * step * n + l % step;
+    for (int64_t k = half; k < n; ++k) x[k * step] = std::conj(x[(n - k) * step]);
   }
+}
+
+void run_to_real(Call& c) {
+  const Tensor t = c.tensor(0), out = c.out();
+  if (out.numel() == 0) return;
+  Dims dims = wrap_dims(c.integers(1), t.dim());
+  const int64_t last = dims.back();
+  dims.pop_back();
+  Tensor half = t;
+  if (!dims.empty()) {
+    half = empty(t.sizes(), t.dtype());
+    copy_into(half, t);
+    transform_dims(half, dims, c.boolean(3), 1);
+  }
+  const Tensor whole = empty(out.sizes(), t.dtype());
+  copy_into(view_of(whole, t.sizes(), whole.strides(), whole.offset()), half);
+  if (t.dtype() == Dtype::c64) mirror<float>(whole, last, t.size(last));
+  else mirror<double>(whole, last, t.size(last));
+  transform_dims(whole, {&last, 1}, c.boolean(3), c.real(4));
+  copy_into(out, whole);
 }
 
 }  // namespace
 
-void register_fourier(Registry& r) { r.add("fft_complex(Tensor input, int[] dim, bool forward, float scale) -> Tensor", infer_fft, run_fft, kFunctionOnly, "FftC2CBackward0"); }
+void register_fourier(Registry& r) {
+  r.add("fft_complex(Tensor input, int[] dim, bool forward, float scale) -> Tensor", infer_complex, run_complex, kFunctionOnly, "FftC2CBackward0");
+  r.add("fft_from_real(Tensor input, int[] dim, bool forward, float scale) -> Tensor", infer_from_real, run_from_real, kFunctionOnly, "FftR2CBackward0");
+  r.add("fft_to_real(Tensor input, int[] dim, int size, bool forward, float scale) -> Tensor", infer_to_real, run_to_real, kFunctionOnly, "FftC2RBackward0");
+}
 
 }  // namespace cresset

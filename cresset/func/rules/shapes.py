@@ -154,7 +154,7 @@ def join(call):
     return call.run(values, wrap_dim(call.args[1], rank + (call.name == "stack")))
 
 
-@rule("fft_complex")
+@rule("fft_complex", "fft_from_real", "fft_to_real")
 def fourier(call):
     return call.run(call.front(), [wrap_dim(dim, call.rank()) for dim in call.args[1]], *call.args[2:])
 
