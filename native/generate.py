@@ -5,6 +5,7 @@ Reads the formulas in cresset/ops/pointwise (pure Python; nothing needs to be bu
   pointwise_<family>.cpp  the loops of a family; compiled once per level with -DCRESSET_LEVEL=baseline|avx2|avx512
   pointwise_loops.cpp     kPointwiseLoops_<level>: the loops in the order of the table; compiled once per level
   updates.cpp             kUpdates_<level>: the steps of the optimizers; compiled once per level
+  printed_for_cuda.cpp    kPrintedForCuda: the same formulas and steps as text for NVRTC; compiled once
 A loop over floating-point numbers that vectorises exists at every level. Loops over integers and complex numbers, and
 those that call the C library, exist at the baseline level only, and the other levels refer to them. `--list` prints the
 names of the files.
@@ -18,11 +19,12 @@ import types
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-for _name, _path in (("cresset", ROOT / "cresset"), ("cresset.ops", ROOT / "cresset" / "ops")):
-    # Stand-ins for the packages above, whose own __init__ needs the native module that is about to be built.
+for _name in ("cresset", "cresset.ops", "cresset.cuda"):
+    # Stand-ins for packages whose own __init__ needs the native module that is about to be built.
     sys.modules[_name] = types.ModuleType(_name)
-    sys.modules[_name].__path__ = [str(_path)]
+    sys.modules[_name].__path__ = [str(ROOT.joinpath(*_name.split(".")))]
 
+from cresset.cuda.printing import formula_source, update_source  # noqa: E402
 from cresset.ops.pointwise import FAMILIES, definitions, family_operators, stepping  # noqa: E402, F401
 from cresset.ops.pointwise.loops import MAX_INPUTS, Loop, loops_of, nodes, table_row  # noqa: E402, F401
 from cresset.ops.pointwise.update import COMPUTES, updates  # noqa: E402
@@ -182,6 +184,32 @@ def update_entry(variant):
 """
 
 
+def printed_file(loops):
+    """What cresset.cuda.printing prints, so that no kernel waits until Python has read all formulas."""
+    texts = {}
+    for name, table in loops.items():
+        for place, compute in table:
+            which = -1 if place == "forward" else place
+            texts[name, which, compute] = formula_source(definitions[name], which, compute)
+    for update in updates.values():
+        for variant in update.variants():
+            for compute in COMPUTES:
+                texts[update.name, variant.number, compute] = update_source(update.name, variant.number, compute)
+    rows = "".join(f"    {{{json.dumps(name)}, {which}, {json.dumps(compute)}, {json.dumps(text)}}},\n" for (name, which, compute), text in sorted(texts.items()))
+    return f"""{HEADER.format(source="*.py")}
+#include "cuda/printed.h"
+
+namespace cresset::cuda {{
+
+const PrintedText kPrintedForCuda[] = {{
+{rows}}};
+
+const int kPrintedCount = {len(texts)};
+
+}}  // namespace cresset::cuda
+"""
+
+
 def cpp(value):
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -190,6 +218,7 @@ def generate():
     """All files: a dictionary from name to text."""
     loops = {operator.name: loops_of(operator) for operator in definitions.values()}
     files = {"pointwise_table.cpp": table_file(), "pointwise_loops.cpp": loops_file(loops), "updates.cpp": updates_file()}
+    files["printed_for_cuda.cpp"] = printed_file(loops)
     for family in FAMILIES:
         name = family.__name__.rpartition(".")[2]
         files[f"pointwise_{name}.cpp"] = family_file(name, family_operators(family), loops)
@@ -199,7 +228,8 @@ def generate():
 def main(argument):
     if argument == "--list":
         names = [family.__name__.rpartition(".")[2] for family in FAMILIES]
-        print(*["pointwise_table.cpp", "pointwise_loops.cpp", "updates.cpp", *(f"pointwise_{name}.cpp" for name in names)], sep="\n")
+        once = ["pointwise_table.cpp", "printed_for_cuda.cpp"]
+        print(*[*once, "pointwise_loops.cpp", "updates.cpp", *(f"pointwise_{name}.cpp" for name in names)], sep="\n")
         return
     folder = pathlib.Path(argument)
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,12 +1,12 @@
 """The formulas of pointwise operators and the steps of optimizers as CUDA text: what kernels include and call.
 
 A formula becomes a function of one element, printed by the printer of the CPU's loops. It computes as the CPU does when
-the kernel is compiled with --fmad=false: what is not fused there must not be here.
+the kernel is compiled with --fmad=false: what is not fused there must not be here. The build prints what the package has
+(native/generate.py); at run time only the program's own formulas are.
 """
 
 import re
 
-from ..ops import formulas
 from ..ops.pointwise import stepping  # noqa: F401  (defines the updates)
 from ..ops.pointwise.expression import is_complex, leaves
 from ..ops.pointwise.loops import Loop, nodes, variables
@@ -35,6 +35,8 @@ def formula_source(operator, which, compute):
         RESULT formula(T0 x, T1 y, ..., const Attribute* scalars)
     """
     if isinstance(operator, str):
+        from ..ops import formulas  # it needs the native module, and the build prints the package's own formulas without one
+
         name, operator = operator, formulas.definition(operator)
         if operator is None:
             raise ValueError(f"formula_source: {name} has no formula")

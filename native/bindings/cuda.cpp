@@ -12,7 +12,7 @@
 #include "cuda/fault.h"
 #include "cuda/library.h"
 #include "cuda/memory.h"
-#include "cuda/pointwise.h"
+#include "cuda/printed.h"
 #include "cuda/random.h"
 #include "cuda/waiting.h"
 #include "dispatch/on_host.h"
@@ -159,13 +159,12 @@ Generator& generator_of(int device) {
   return default_generator(Device{DeviceType::cuda, static_cast<int8_t>(device)});
 }
 
-// A text from cresset.cuda.printing, for a kernel that is not known yet.
-template <class... Arguments>
-std::string printed(const char* function, const Arguments&... arguments) {
+// The text of a formula that the program has defined itself, from cresset.cuda.printing.
+std::string printed_formula(const std::string& name, int which, const char* compute) {
   const PyGILState_STATE gil = PyGILState_Ensure();
   std::string text;
   try {
-    text = nb::cast<std::string>(nb::module_::import_("cresset.cuda.printing").attr(function)(arguments...));
+    text = nb::cast<std::string>(nb::module_::import_("cresset.cuda.printing").attr("formula_source")(name, which, compute));
   } catch (nb::python_error& e) {
     e.restore();
     PyGILState_Release(gil);
@@ -174,8 +173,6 @@ std::string printed(const char* function, const Arguments&... arguments) {
   PyGILState_Release(gil);
   return text;
 }
-std::string printed_formula(const std::string& name, int which, const char* compute) { return printed("formula_source", name, which, compute); }
-std::string printed_update(const char* name, int flags, const char* compute) { return printed("update_source", name, flags, compute); }
 
 std::vector<std::string> nvidia_packages() {
   const PyGILState_STATE gil = PyGILState_Ensure();
@@ -193,8 +190,7 @@ std::vector<std::string> nvidia_packages() {
 
 void add_cuda(PyObject* module) {
   nb::module_ m = nb::borrow<nb::module_>(module).def_submodule("cuda", "Devices, streams, events, graphs and memory of CUDA; cresset.cuda makes PyTorch's classes of them.");
-  formula_text = printed_formula;
-  update_text = printed_update;
+  print_formula = printed_formula;
   package_folders = nvidia_packages;
   allocation_site = line_of_user;
 

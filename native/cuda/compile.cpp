@@ -161,6 +161,13 @@ std::string compile(const std::string& text, const char* entry, const std::vecto
   return binary;
 }
 
+// Complex numbers and floats of 8 bits, by their names in kernels: a kernel that has none of them does not read their headers.
+bool mentions_rare_types(const std::string& text) {
+  for (const char* name : {"dtype_c", "dtype_f8", "omplex"})
+    if (text.find(name) != std::string::npos) return true;
+  return false;
+}
+
 std::mutex& lock() {
   static auto* the = new std::mutex;
   return *the;
@@ -179,16 +186,32 @@ Status load(const std::string& binary, const char* entry, Kernel& kernel) {
 
 void set_kernel_folder(std::string path) { folder() = std::move(path); }
 
+namespace {
+// Names the processor too: sm_90a has the instructions that only this generation has.
+std::vector<std::string> usual_options(int device) {
+  const Properties& p = properties(device);
+  return {join("--gpu-architecture=sm_", p.major, p.minor, p.major >= 9 ? "a" : ""), "--std=c++20", "--fmad=false", "--device-as-default-execution-space", "--minimal", "-I" + folder()};
+}
+}  // namespace
+
+void start_compiler(int device) noexcept {
+  try {
+    compile("extern \"C\" __global__ void nothing(float* p) { p[threadIdx.x] = 1; }\n", "nothing", usual_options(device));
+  } catch (...) {  // the first kernel will say it
+  }
+}
+
 Kernel load_kernel(int device, const std::string& text, const char* entry, std::span<const std::string> options) {
   std::lock_guard guard(lock());
   enter(device);
-  const Properties& p = properties(device);
-  const bool own_features = p.major >= 9;  // sm_90a: the instructions that only this generation has
-  std::vector<std::string> all = {join("--gpu-architecture=sm_", p.major, p.minor, own_features ? "a" : ""), "--std=c++20", "--fmad=false", "--device-as-default-execution-space", "-I" + folder()};
+  std::vector<std::string> all = usual_options(device);
+  bool plain = !mentions_rare_types(text);
   for (const std::string& option : options) {
     if (option == "--fmad=true") all[2] = option;
     else all.push_back(option);
+    plain = plain && !mentions_rare_types(option);
   }
+  if (plain) all.push_back("-DPLAIN_TYPES");
   Digest digest;
   digest.add(folder_digest());
   digest.add(join(nvrtc().major, ".", nvrtc().minor));

@@ -15,6 +15,9 @@ struct Kernel {
 // The text may include the files of the package's folder cuda/kernels. `options` are for NVRTC, such as "-DT=dtype_f32".
 Kernel load_kernel(int device, const std::string& text, const char* entry, std::span<const std::string> options = {});
 
+// Opens NVRTC and compiles a kernel of no use, so that the first one of use does not wait for NVRTC's own beginnings.
+void start_compiler(int device) noexcept;
+
 // Where the kernel files lie; the bindings plug in the package's folder.
 void set_kernel_folder(std::string folder);
 

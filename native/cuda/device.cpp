@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
+#include "cuda/compile.h"
 #include "cuda/fault.h"
 #include "cuda/waiting.h"
 
@@ -97,7 +99,10 @@ ContextHandle context(int device) {
   Place& place = places()[device];
   std::call_once(place.started, [&] {
     ContextHandle c = nullptr;
-    CRESSET_DRIVER(cuDevicePrimaryCtxRetain(&c, device));
+    std::thread other([device] { start_compiler(device); });  // which takes as long to begin as a context does
+    const Status status = driver().cuDevicePrimaryCtxRetain(&c, device);
+    other.join();
+    check_status(status, "cuDevicePrimaryCtxRetain");
     any_started = true;
     place.context.store(c, std::memory_order_release);
   });

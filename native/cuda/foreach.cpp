@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cuda/many.h"
-#include "cuda/pointwise.h"
+#include "cuda/printed.h"
 
 namespace cresset::cuda {
 namespace {

@@ -8,10 +8,9 @@
 
 #include "cuda/divider.h"
 #include "cuda/launch.h"
+#include "cuda/printed.h"
 
 namespace cresset::cuda {
-
-std::string (*formula_text)(const std::string&, int, const char*) = nullptr;
 
 namespace {
 

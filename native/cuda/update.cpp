@@ -3,13 +3,11 @@
 #include <array>
 
 #include "cuda/many.h"
-#include "cuda/pointwise.h"
+#include "cuda/printed.h"
 #include "cuda/register.h"
 #include "ops/updating.h"
 
 namespace cresset::cuda {
-
-std::string (*update_text)(const char* name, int flags, const char* compute) = nullptr;
 
 namespace {
 

@@ -26,8 +26,11 @@ def compile(source, architecture="sm_90", options=()):
     """The compiled program, or a SyntaxError with the compiler's words."""
     nvrtc, program = library(), ctypes.c_void_p()
     everything = [
-        f"--gpu-architecture={architecture}", "--std=c++20", "--fmad=false", f"--include-path={KERNELS}", *options,
+        f"--gpu-architecture={architecture}", "--std=c++20", "--fmad=false", "--device-as-default-execution-space", "--minimal",
+        f"--include-path={KERNELS}", *options,
     ]  # fmt: skip
+    if not any(name in text for text in (source, *options) for name in ("dtype_c", "dtype_f8", "omplex")):
+        everything.append("-DPLAIN_TYPES")  # as native/cuda/compile.cpp does
     words = (ctypes.c_char_p * len(everything))(*(option.encode() for option in everything))
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"program.cu", 0, None, None) == 0
     try:

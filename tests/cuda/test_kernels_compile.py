@@ -1,4 +1,7 @@
-"""Every kernel file compiles for the cards we know, with the macros its host code gives it. Needs the package nvidia-cuda-nvrtc."""
+"""Every kernel file compiles for the cards we know, with the macros its host code gives it, and the usual ones quickly. Needs the
+package nvidia-cuda-nvrtc."""
+
+import time
 
 import nvrtc
 import pytest
@@ -125,3 +128,38 @@ def test_kernels_compile_for_every_card(file, architecture):
         pytest.skip("needs nvidia-cuda-nvrtc")
     for macros in KERNELS[file]:
         nvrtc.compile(f'#include "{file}"\n', architecture, [f"-D{macro}" for macro in macros.split()])
+
+
+NOTHING = 'extern "C" __global__ void nothing(float* p) { p[threadIdx.x] = 1; }'
+SUM_OF_TWO = """#include "math.cuh"
+    __device__ __forceinline__ float formula(float x, float y, const Attribute*) { return x + y; }
+    #define RESULT dtype_f32
+    #define OPERANDS 3
+    #define EACH_INPUT(P, N) P(1, dtype_f32) P(2, dtype_f32)
+    #define ARGUMENTS(P, N) P(1) P(2)
+    #include "pointwise.cuh"
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "macros", "most"),
+    [
+        (SUM_OF_TWO, "BLOCK=256 UNROLL=2 VECTOR=4", 2.7),
+        ('#include "reduction.cuh"', "KERNEL=0 OPERATION=0 ELEMENT=dtype_f32 COMPUTED=dtype_f32 RESULT=dtype_f32 VECTOR=4 CONTIGUOUS=1 BIG=0", 5),
+        ('#include "softmax.cuh"', "KERNEL=0 ELEMENT=dtype_f32 RESULT=dtype_f32 LOG=0 THREADS=128 VECTOR=4 PER=4", 5),
+    ],
+    ids=["pointwise", "reduction", "softmax"],
+)
+def test_usual_kernels_take_a_few_times_as_long_as_an_empty_one(source, macros, most):
+    if nvrtc.library() is None:
+        pytest.skip("needs nvidia-cuda-nvrtc")
+
+    def seconds(*program):
+        start = time.thread_time()
+        nvrtc.compile(*program)
+        return time.thread_time() - start
+
+    options = [f"-D{macro}" for macro in macros.split()]
+    seconds(NOTHING)  # the compiler's own beginnings
+    empty, real = zip(*((seconds(NOTHING), seconds(source, "sm_90", options)) for _ in range(6)), strict=True)
+    assert min(real) < most * min(empty)

@@ -92,7 +92,6 @@ struct Walk {
 
   template <bool HUGE>
   CRESSET_INLINE int64_t offset(int64_t index) const {
-    if (rank <= 1) return index * strides[0];
     int64_t at = 0;
     if constexpr (HUGE) {
 #pragma unroll 1

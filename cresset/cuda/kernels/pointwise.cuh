@@ -74,7 +74,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK) pointwise(const Plan plan) {
     }
     return;
   }
+#pragma unroll 1
   for (int u = 0; u < UNROLL; ++u)
+#pragma unroll 1
     for (int64_t i = at + u * kStep; i < at + u * kStep + VECTOR && i < plan.count; ++i)
       result[i] = convert<RESULT>(formula(ARGUMENTS(ELEMENT_ARGUMENT, NUMBER_ARGUMENT) plan.attributes));
 }

@@ -356,7 +356,7 @@ CRESSET_INLINE Accumulator merge_neighbours(Accumulator a, int lanes, char* shar
   const int thread = static_cast<int>(threadIdx.x);
   if (thread % 32 == 0) parts[thread / 32] = a;
   __syncthreads();
-  if (thread % lanes == 0)
+  if ((thread & (lanes - 1)) == 0)
 #pragma unroll 1
     for (int w = 1; w < lanes / 32; ++w) Operation::merge(a, parts[thread / 32 + w]);
   return a;
@@ -388,7 +388,7 @@ CRESSET_INLINE void give(const Accumulator& a, const Plan& plan, int64_t result)
 extern "C" __global__ void __launch_bounds__(kBlock) reduce_rows(const Plan plan) {
   SHARED_ACCUMULATORS;
   const int lane = static_cast<int>(threadIdx.x) & (plan.lanes - 1);
-  const int64_t result = static_cast<int64_t>(blockIdx.x) * (kBlock / plan.lanes) + threadIdx.x / plan.lanes;
+  const int64_t result = (static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x) >> (__ffs(plan.lanes) - 1);
   Lane lanes[VECTOR];
 #pragma unroll
   for (int k = 0; k < VECTOR; ++k) lanes[k] = Operation::start();
@@ -432,9 +432,9 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_rows(const Plan plan
 // Grid: tiles of columns of all outer results, splits. plan.lanes threads stand side by side, each with VECTOR columns.
 extern "C" __global__ void __launch_bounds__(kBlock) reduce_columns(const Plan plan) {
   SHARED_ACCUMULATORS;
-  const int across = plan.lanes, down = kBlock / across;
-  const int64_t tiles = (plan.columns + across * VECTOR - 1) / (across * VECTOR);
-  const int64_t outer = blockIdx.x / tiles, column = (blockIdx.x % tiles * across + threadIdx.x % across) * VECTOR;
+  const int across = plan.lanes, shift = __ffs(across) - 1, down = kBlock >> shift;
+  const uint32_t tiles = static_cast<uint32_t>((plan.columns + across * VECTOR - 1) / VECTOR >> shift), outer = blockIdx.x / tiles;
+  const int64_t column = (static_cast<int64_t>(blockIdx.x - outer * tiles) * across + (threadIdx.x & (across - 1))) * VECTOR;
   const int64_t result = outer * plan.columns + column;
   Lane lanes[VECTOR];
 #pragma unroll
@@ -445,7 +445,7 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_columns(const Plan p
 #pragma unroll
     for (int k = 0; k < VECTOR; ++k) constants[k] = constant_of(plan, result + k);
     const int64_t begin = blockIdx.y * plan.chunk, end = begin + plan.chunk < plan.length ? begin + plan.chunk : plan.length;
-    int64_t i = begin + threadIdx.x / across;
+    int64_t i = begin + (threadIdx.x >> shift);
 #pragma unroll 1
     for (; i + down * (kUnroll - 1) < end; i += down * kUnroll) {
       Loads<kUnroll> loads;
@@ -464,9 +464,12 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_columns(const Plan p
       for (int k = 0; k < VECTOR; ++k) step(lanes[k], loads.x[0][k], loads.second(0, k), i, constants[k]);
     }
   }
+  Accumulator totals[VECTOR];
 #pragma unroll
+  for (int k = 0; k < VECTOR; ++k) totals[k] = Operation::total(lanes[k]);
+#pragma unroll 1  // so that there is one copy of the merging: it is much to compile and little to run
   for (int k = 0; k < VECTOR; ++k) {
-    const Accumulator a = merge_apart(Operation::total(lanes[k]), across, shared_bytes);
+    const Accumulator a = merge_apart(totals[k], across, shared_bytes);
     if (static_cast<int>(threadIdx.x) < across && column < plan.columns) give(a, plan, result + k);
   }
 }
@@ -476,13 +479,13 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_columns(const Plan p
 // Merges the splits of neighbouring results.
 extern "C" __global__ void __launch_bounds__(kBlock) reduce_partial(const Plan plan) {
   SHARED_ACCUMULATORS;
-  const int across = plan.lanes, down = kBlock / across;
-  const int64_t result = static_cast<int64_t>(blockIdx.x) * across + threadIdx.x % across;
+  const int across = plan.lanes, shift = __ffs(across) - 1, down = kBlock >> shift;
+  const int64_t result = static_cast<int64_t>(blockIdx.x) * across + (threadIdx.x & (across - 1));
   Accumulator a = Operation::total(Operation::start());
   if (result < plan.count) {
     const auto* parts = static_cast<const Accumulator*>(plan.partial) + result;
 #pragma unroll 1
-    for (int split = threadIdx.x / across; split < plan.splits; split += down) Operation::merge(a, parts[split * plan.count]);
+    for (int split = threadIdx.x >> shift; split < plan.splits; split += down) Operation::merge(a, parts[split * plan.count]);
   }
   a = merge_apart(a, across, shared_bytes);
   if (static_cast<int>(threadIdx.x) < across && result < plan.count) Operation::finish(a, plan, result);

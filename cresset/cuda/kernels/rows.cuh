@@ -73,10 +73,9 @@ struct RowWalk {
     }
 #pragma unroll 1
     for (; v < vectors; v += THREADS) use(head + v * VECTOR, load(head + v * VECTOR));
+    const int64_t between = vectors * VECTOR;  // one loop for what is before the vectors and behind them
 #pragma unroll 1
-    for (int64_t i = place; i < head; i += THREADS) element(i);
-#pragma unroll 1
-    for (int64_t i = head + vectors * VECTOR + place; i < n; i += THREADS) element(i);
+    for (int64_t i = place; i < n - between; i += THREADS) element(i < head ? i : i + between);
   }
 };
 

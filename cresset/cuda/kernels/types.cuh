@@ -2,6 +2,7 @@
 //
 // Compiled by NVRTC, which knows no header of CUDA or C++, and by g++ for the emulator (CRESSET_EMULATED). A header
 // that is a link into native/base is shared with the CPU's loops: CRESSET_DEVICE and CRESSET_INLINE mark its functions.
+// -D option: PLAIN_TYPES, where neither complex numbers nor floats of 8 bits are used.
 #pragma once
 #define CRESSET_KERNEL
 #define CRESSET_DEVICE __device__
@@ -110,8 +111,22 @@ CRESSET_INLINE double abs(double x) { return ::fabs(x); }
 
 }  // namespace cresset
 
+#ifndef PLAIN_TYPES
 #include "complex_arithmetic.h"  // Complex<T>, complex64, complex128
 #include "float8.cuh"            // the floats of 8 bits
+#else  // of what a kernel does not use the names are enough: reading the rest would take a tenth of its compilation
+namespace cresset {
+template <class T>
+struct Complex;
+using complex64 = Complex<float>;
+using complex128 = Complex<double>;
+template <class Format>
+struct Float8;
+template <int kExponent, int kMantissa, int kBias, bool kHasInf, bool kUnsignedZero>
+struct Float8Format;
+struct Float8Exponent;
+}  // namespace cresset
+#endif
 
 namespace cresset {
 
