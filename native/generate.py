@@ -195,7 +195,10 @@ def printed_file(loops):
         for variant in update.variants():
             for compute in COMPUTES:
                 texts[update.name, variant.number, compute] = update_source(update.name, variant.number, compute)
-    rows = "".join(f"    {{{json.dumps(name)}, {which}, {json.dumps(compute)}, {json.dumps(text)}}},\n" for (name, which, compute), text in sorted(texts.items()))
+    rows = "".join(
+        f"    {{{json.dumps(name)}, {which}, {json.dumps(compute)}, {json.dumps(text)}}},\n"
+        for (name, which, compute), text in sorted(texts.items())
+    )
     return f"""{HEADER.format(source="*.py")}
 #include "cuda/printed.h"
 

@@ -35,7 +35,8 @@ def formula_source(operator, which, compute):
         RESULT formula(T0 x, T1 y, ..., const Attribute* scalars)
     """
     if isinstance(operator, str):
-        from ..ops import formulas  # it needs the native module, and the build prints the package's own formulas without one
+        # Not at the top: it needs the native module, and the build, which prints the package's own formulas, has none yet.
+        from ..ops import formulas
 
         name, operator = operator, formulas.definition(operator)
         if operator is None:

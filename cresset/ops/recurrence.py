@@ -1,7 +1,7 @@
 """Recurrent networks: the step of each kind of cell, a layer over all steps, and networks of several layers and directions.
 
-A layer in one direction is one native operator, for float and double on the CPU, with a native derivative. When that shall itself be
-differentiated (create_graph), and for other dtypes and devices, the layer is made of ordinary operators, step by step.
+A layer in one direction is one native operator, with a native derivative: for float and double, and on CUDA for halves too. When that
+shall itself be differentiated (create_graph), and for other dtypes and devices, the layer is made of ordinary operators, step by step.
 """
 
 import functools
@@ -217,9 +217,13 @@ def _by_steps(mode, data, batch_sizes, state, weights, reverse):
 def _is_native(*tensors):
     first = tensors[0]
     dtype = first.dtype
-    if dtype not in (cresset.float32, cresset.float64) or first.device.type not in ("cpu", "meta"):
+    if dtype not in _NATIVE.get(first.device.type, ()):
         return False
     return all(t is None or t.dtype is dtype for t in tensors)
+
+
+_NATIVE = dict.fromkeys(("cpu", "meta"), (cresset.float32, cresset.float64))
+_NATIVE["cuda"] = (cresset.float32, cresset.float64, cresset.float16, cresset.bfloat16)
 
 
 def _native_layer(mode, data, batch_sizes, state, weights, reverse):

@@ -16,6 +16,7 @@ void register_cuda_operators() {
   register_cuda_random(r);
   register_cuda_sampling(r);
   register_cuda_rearranging(r);
+  register_cuda_recurrence(r);
   register_cuda_reduction(r);
   register_cuda_scattering(r);
   register_cuda_searching(r);

@@ -19,6 +19,7 @@ void register_cuda_pooling(Registry& r);
 void register_cuda_random(Registry& r);
 void register_cuda_sampling(Registry& r);
 void register_cuda_rearranging(Registry& r);
+void register_cuda_recurrence(Registry& r);
 void register_cuda_reduction(Registry& r);
 void register_cuda_scattering(Registry& r);
 void register_cuda_searching(Registry& r);

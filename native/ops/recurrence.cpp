@@ -2,16 +2,53 @@
 #include "ops/recurrence.h"
 
 #include <string_view>
-#include <vector>
 
 #include "base/parallel.h"
 #include "dispatch/call.h"
+#include "ops/recurrent_layer.h"
 #include "ops/register.h"
 
 namespace cresset {
 namespace {
 
 constexpr const char* kName = "recurrence";
+
+Cell cell_of(std::string_view mode) {
+  if (mode == "LSTM") return Cell::lstm;
+  if (mode == "GRU") return Cell::gru;
+  check_value(mode == "RNN_TANH" || mode == "RNN_RELU", kName, ": Unrecognized RNN mode: ", mode);
+  return mode == "RNN_TANH" ? Cell::tanh : Cell::relu;
+}
+
+}  // namespace
+
+RecurrentLayer::RecurrentLayer(const Tensor& input, const Tensor& h, const Tensor& w_hh, DimsView batch_sizes, std::string_view mode) : cell(cell_of(mode)) {
+  const bool packed = input.dim() == 2;
+  check(packed || input.dim() == 3, kName, ": input must have 2 or 3 dimensions, got ", input.dim());
+  check(h.dim() == 2 && w_hh.dim() == 2 && w_hh.size(0) % gates_of(cell) == 0, kName, ": a state of shape ", list(h.sizes()), " and weights of shape ",
+        list(w_hh.sizes()), " do not fit ", mode);
+  inputs = input.size(-1), batch = h.size(0), width = h.size(1), gates = w_hh.size(0), hidden = gates / gates_of(cell);
+  check(w_hh.size(1) == width, kName, ": hidden has inconsistent hidden_size: got ", width, ", expected ", w_hh.size(1));
+  if (packed) {
+    steps = static_cast<int64_t>(batch_sizes.size());
+    counts.assign(batch_sizes.begin(), batch_sizes.end());
+  } else {
+    steps = input.size(0);
+    counts.assign(static_cast<size_t>(steps), input.size(1));
+  }
+  check(counts.empty() || counts[0] == batch, kName, ": Input batch size ", counts.empty() ? 0 : counts[0], " doesn't match hidden batch size ", batch);
+  rows = 0;
+  int64_t before = batch;
+  for (int64_t count : counts) {
+    check(count >= 0 && count <= before, kName, ": batch sizes must not grow from step to step; got ", count, " after ", before);
+    before = count;
+    offsets.push_back(rows);
+    rows += count;
+  }
+  check(!packed || rows == input.size(0), kName, ": Expected `len(data)` to be ", rows, ", the sum of the batch sizes, got ", input.size(0));
+}
+
+namespace {
 
 template <class C>
 const RecurrenceKernels<C>& the_kernels() {
@@ -22,57 +59,6 @@ const RecurrenceKernels<C>& the_kernels() {
   return the;
 }
 
-Cell cell_of(std::string_view mode) {
-  if (mode == "LSTM") return Cell::lstm;
-  if (mode == "GRU") return Cell::gru;
-  check_value(mode == "RNN_TANH" || mode == "RNN_RELU", kName, ": Unrecognized RNN mode: ", mode);
-  return mode == "RNN_TANH" ? Cell::tanh : Cell::relu;
-}
-
-// The arguments (input, hx, cx?, w_ih, w_hh, b_ih?, b_hh?, w_hr?, batch_sizes, mode, reverse, keep), as sizes.
-struct Layer {
-  Cell cell;
-  int64_t steps, batch, rows, inputs, hidden, width, gates;
-  std::vector<int64_t> counts, offsets;
-
-  Layer(const Tensor& input, const Tensor& h, const Tensor& w_hh, DimsView batch_sizes, std::string_view mode) : cell(cell_of(mode)) {
-    const bool packed = input.dim() == 2;
-    check(packed || input.dim() == 3, kName, ": input must have 2 or 3 dimensions, got ", input.dim());
-    check(h.dim() == 2 && w_hh.dim() == 2 && w_hh.size(0) % gates_of(cell) == 0, kName, ": a state of shape ", list(h.sizes()), " and weights of shape ",
-          list(w_hh.sizes()), " do not fit ", mode);
-    inputs = input.size(-1), batch = h.size(0), width = h.size(1), gates = w_hh.size(0), hidden = gates / gates_of(cell);
-    check(w_hh.size(1) == width, kName, ": hidden has inconsistent hidden_size: got ", width, ", expected ", w_hh.size(1));
-    if (packed) {
-      steps = static_cast<int64_t>(batch_sizes.size());
-      counts.assign(batch_sizes.begin(), batch_sizes.end());
-    } else {
-      steps = input.size(0);
-      counts.assign(static_cast<size_t>(steps), input.size(1));
-    }
-    check(counts.empty() || counts[0] == batch, kName, ": Input batch size ", counts.empty() ? 0 : counts[0], " doesn't match hidden batch size ", batch);
-    rows = 0;
-    int64_t before = batch;
-    for (int64_t count : counts) {
-      check(count >= 0 && count <= before, kName, ": batch sizes must not grow from step to step; got ", count, " after ", before);
-      before = count;
-      offsets.push_back(rows);
-      rows += count;
-    }
-    check(!packed || rows == input.size(0), kName, ": Expected `len(data)` to be ", rows, ", the sum of the batch sizes, got ", input.size(0));
-  }
-  int64_t cells() const { return cell == Cell::lstm || cell == Cell::gru ? hidden : 0; }
-  // Plain cells find all that backward needs in the output.
-  int64_t reserved() const { return cells() ? rows * (gates + cells()) : 0; }
-
-  template <class C>
-  RecurrenceProblem<C> problem(bool reverse) const {
-    RecurrenceProblem<C> p;
-    p.cell = cell, p.steps = steps, p.batch = batch, p.hidden = hidden, p.width = width;
-    p.counts = counts.data(), p.offsets = offsets.data(), p.reverse = reverse;
-    return p;
-  }
-};
-
 void check_tensor(const char* name, const Call& c, int i, DimsView sizes) {
   if (!c.has(i)) return;
   const Tensor t = c.tensor(i), like = c.tensor(0);
@@ -82,10 +68,12 @@ void check_tensor(const char* name, const Call& c, int i, DimsView sizes) {
   check(t.device() == like.device(), kName, ": Expected all tensors to be on the same device, but found at least two devices, ", like.device(), " and ", t.device(), "!");
 }
 
+// The arguments are (input, hx, cx?, w_ih, w_hh, b_ih?, b_hh?, w_hr?, batch_sizes, mode, reverse, keep).
 void infer_recurrence(Call& c) {
   const Tensor input = c.tensor(0);
-  check_implemented(input.dtype() == Dtype::f32 || input.dtype() == Dtype::f64, '"', kName, "\" not implemented for '", facts(input.dtype()).legacy, "'");
-  const Layer l(input, c.tensor(1), c.tensor(4), c.integers(8), c.text(9));
+  const bool half = (input.dtype() == Dtype::f16 || input.dtype() == Dtype::bf16) && input.device().type == DeviceType::cuda;
+  check_implemented(half || input.dtype() == Dtype::f32 || input.dtype() == Dtype::f64, '"', kName, "\" not implemented for '", facts(input.dtype()).legacy, "'");
+  const RecurrentLayer l(input, c.tensor(1), c.tensor(4), c.integers(8), c.text(9));
   check(c.has(2) == (l.cell == Cell::lstm), kName, ": an LSTM has a cell, others have none");
   check_tensor("hx", c, 1, {{l.batch, l.width}});
   check_tensor("cx", c, 2, {{l.batch, l.hidden}});
@@ -121,7 +109,7 @@ Tensor packed(const Tensor& weight, bool columns, const Tensor& further = {}) {
 
 // Sequences by groups of as many as a tile has rows, or half as many where there are few; each with the work of all steps.
 template <class C>
-void share(const Layer& l, void (*run)(const RecurrenceProblem<C>&, int64_t, int64_t), const RecurrenceProblem<C>& p) {
+void share(const RecurrentLayer& l, void (*run)(const RecurrenceProblem<C>&, int64_t, int64_t), const RecurrenceProblem<C>& p) {
   constexpr int64_t kGrainWork = 1 << 20;
   const int64_t group = l.batch >= 8 * thread_count() ? 8 : 4, groups = (l.batch + group - 1) / group, work = l.steps * l.gates * l.width * group;
   parallel_for(groups, std::max<int64_t>(1, kGrainWork / std::max<int64_t>(work, 1)), [&](int64_t begin, int64_t end) { run(p, begin * group, std::min(end * group, l.batch)); });
@@ -130,7 +118,7 @@ void share(const Layer& l, void (*run)(const RecurrenceProblem<C>&, int64_t, int
 template <class C>
 void run_forward(Call& c) {
   const Tensor input = c.tensor(0), w_ih = c.tensor(3), w_hh = c.tensor(4), output = c.out(0);
-  const Layer l(input, c.tensor(1), w_hh, c.integers(8), c.text(9));
+  const RecurrentLayer l(input, c.tensor(1), w_hh, c.integers(8), c.text(9));
   auto p = l.problem<C>(c.boolean(10));
   copy_into(c.out(1), c.tensor(1));
   if (l.cell == Cell::lstm) copy_into(c.out(2), c.tensor(2));
@@ -182,7 +170,7 @@ void run_recurrence(Call& c) { c.tensor(0).dtype() == Dtype::f64 ? run_forward<d
 // grad_projected, unprojected, grad_hx, grad_cx). For rows of all steps one after the other; what there is not has no rows.
 void infer_recurrence_backward(Call& c) {
   const Tensor output = c.tensor(3);
-  const Layer l(output, c.tensor(4), c.tensor(6), c.integers(9), c.text(10));
+  const RecurrentLayer l(output, c.tensor(4), c.tensor(6), c.integers(9), c.text(10));
   const auto promise = [&](bool exists, int64_t rows, int64_t n) { c.promise({{exists ? rows : 0, n}}, output.dtype(), output.device()); };
   promise(true, l.rows, l.gates);
   promise(l.cell == Cell::gru, l.rows, l.gates);
@@ -195,7 +183,7 @@ void infer_recurrence_backward(Call& c) {
 template <class C>
 void run_backward(Call& c) {
   const Tensor output = contiguous(c.tensor(3)), w_hh = c.tensor(6), h = contiguous(c.tensor(4)), cell = c.has(5) ? contiguous(c.tensor(5)) : Tensor();
-  const Layer l(output, h, w_hh, c.integers(9), c.text(10));
+  const RecurrentLayer l(output, h, w_hh, c.integers(9), c.text(10));
   auto p = l.problem<C>(c.boolean(11));
   copy_into(c.out(5), c.tensor(1));
   if (l.cell == Cell::lstm) copy_into(c.out(6), c.tensor(2));
