@@ -63,19 +63,26 @@ def _scale(who, norm, count, forward):
     return 1 / count if forward == (norm == "forward") else 1.0
 
 
-def _complex(who, input):
-    if input.dtype in (cresset.float16, cresset.bfloat16, cresset.complex32):
+_COMPLEX_OF = {cresset.float16: cresset.complex32, cresset.float64: cresset.complex128}
+
+
+def _check_dtype(who, input):
+    """Halves are transformed on CUDA only, bfloat16 nowhere."""
+    if input.dtype == cresset.bfloat16 or (input.dtype in (cresset.float16, cresset.complex32) and not input.is_cuda):
         raise RuntimeError(f"{who}: Unsupported dtype {str(input.dtype)[6:]}")
+
+
+def _complex(who, input):
+    _check_dtype(who, input)
     if input.is_complex():
         return input
-    return _real(who, input).to(cresset.complex128 if input.dtype == cresset.float64 else cresset.complex64)
+    return _real(who, input).to(_COMPLEX_OF.get(input.dtype, cresset.complex64))
 
 
 def _real(who, input):
     if input.is_complex():
         raise RuntimeError(f"{who} expects a real input tensor, but got {str(input.dtype)[6:]}")
-    if input.dtype in (cresset.float16, cresset.bfloat16):
-        raise RuntimeError(f"{who}: Unsupported dtype {str(input.dtype)[6:]}")
+    _check_dtype(who, input)
     return input if input.is_floating_point() else input.to(cresset.get_default_dtype())
 
 

@@ -42,11 +42,13 @@ def _infos(like):
     return cresset.zeros(like.shape[:-2], dtype=cresset.int32, device=like.device)
 
 
-def getrf(A):
+def getrf(A, pivot=True):
     lu, info = column_major(A), _infos(A)
     pivots = uninitialised(A, min(A.shape[-2:]), dtype=cresset.int32)
     if lu.numel():
-        _solver.getrf(lu, pivots, info)
+        _solver.getrf(lu, pivots if pivot else None, info)
+    if not pivot:
+        pivots.copy_(cresset.arange(1, pivots.size(-1) + 1, dtype=cresset.int32, device=A.device))
     return lu, pivots, info
 
 

@@ -79,8 +79,8 @@ class LUFactor(BatchFunction):
     """A = P L U, with L and U in one matrix."""
 
     @staticmethod
-    def forward(ctx, A):
-        LU, pivots, info = lapack.getrf(A)
+    def forward(ctx, A, pivot=True):
+        LU, pivots, info = lapack.getrf(A, pivot)
         ctx.mark_non_differentiable(pivots, info)
         ctx.save_for_backward(LU, pivots)
         return LU, pivots, info
@@ -111,7 +111,7 @@ class LUFactor(BatchFunction):
         if m > n:
             below = solve_triangular(U.mH, grad[..., k:, :], upper=False, left=False)
             result = cresset.cat([result, below], -2)
-        return permutation(pivots, m, LU.dtype) @ result
+        return permutation(pivots, m, LU.dtype) @ result, None
 
 
 def permutation(pivots, m, dtype):
@@ -120,8 +120,8 @@ def permutation(pivots, m, dtype):
     return (order.unsqueeze(-1) == cresset.arange(m, device=order.device)).to(dtype).mT
 
 
-def _check_pivot(who, pivot):
-    if not pivot:
+def _check_pivot(who, A, pivot):
+    if not pivot and not A.is_cuda:
         raise RuntimeError(f"{who}: LU without pivoting is not implemented on the CPU")
 
 
@@ -133,8 +133,8 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False):
     tensor(1, dtype=torch.int32)
     """
     check_matrix("linalg.lu_factor", A)
-    _check_pivot("linalg.lu_factor", pivot)
-    LU, pivots, info = LUFactor.apply(A)
+    _check_pivot("linalg.lu_factor", A, pivot)
+    LU, pivots, info = LUFactor.apply(A, pivot)
     if check_errors:
         _check_no_zero("linalg.lu_factor_ex", info)
     return return_types.linalg_lu_factor_ex(LU, pivots, info)
@@ -149,8 +149,8 @@ def lu_factor(A, *, pivot=True):
     tensor([2, 2], dtype=torch.int32)
     """
     check_matrix("linalg.lu_factor", A)
-    _check_pivot("linalg.lu_factor", pivot)
-    LU, pivots, info = LUFactor.apply(A)
+    _check_pivot("linalg.lu_factor", A, pivot)
+    LU, pivots, info = LUFactor.apply(A, pivot)
     _check_no_zero("linalg.lu_factor", info)
     return return_types.linalg_lu_factor(LU, pivots)
 
@@ -169,15 +169,18 @@ def _check_no_zero(who, info):
 def lu(A, *, pivot=True):
     """A = P L U: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
 
+    Args:
+        pivot: exchange rows, so that no small number divides. Without, P is empty; on CUDA only.
+
     >>> P, L, U = cresset.linalg.lu(cresset.tensor([[1.0, 2.0], [2.0, 2.0]]))
     >>> U
     tensor([[2., 2.],
             [0., 1.]])
     """
     check_matrix("linalg.lu", A)
-    _check_pivot("linalg.lu", pivot)
-    LU, pivots, _ = LUFactor.apply(A)
-    return return_types.linalg_lu(*unpack(LU, pivots))
+    _check_pivot("linalg.lu", A, pivot)
+    LU, pivots, _ = LUFactor.apply(A, pivot)
+    return return_types.linalg_lu(*unpack(LU, pivots, unpack_pivots=pivot))
 
 
 def unpack(LU, pivots, unpack_data=True, unpack_pivots=True):

@@ -155,8 +155,10 @@ def _workspace(ask, dtype):
 
 
 @over_samples
-def getrf(A):
-    """LU = PᵀA with row exchanges: (LU in one matrix, pivots from 1 as int32, info)."""
+def getrf(A, pivot=True):
+    """LU = PᵀA with row exchanges: (LU in one matrix, pivots from 1 as int32, info). LAPACK has none without."""
+    if not pivot:
+        raise RuntimeError("linalg.lu: LU without pivoting is not implemented on the CPU")
     lu, (m, n), letter = column_major(A), A.shape[-2:], _LETTERS[A.dtype]
     pivots = uninitialised(A, min(m, n), dtype=cresset.int64)
     numbers = [

@@ -30,7 +30,8 @@ void add_solver(nb::module_ m) {
   m.def("problem", [] { return cusolver_problem(); }, "Why cuSOLVER is not there; empty when it is.");
   m.def("has_geev", has_geev);
   m.def("potrf", [](nb::handle a, bool upper, nb::handle info) { potrf(matrices(a), upper, numbers(info)); });
-  m.def("getrf", [](nb::handle a, nb::handle pivots, nb::handle info) { lu_factor(unwrap(a.ptr()), unwrap(pivots.ptr()), unwrap(info.ptr())); });
+  m.def("getrf", [](nb::handle a, nb::handle pivots, nb::handle info) { lu_factor(unwrap(a.ptr()), pivots.is_none() ? Tensor() : unwrap(pivots.ptr()), unwrap(info.ptr())); }, nb::arg(),
+        nb::arg().none(), nb::arg());
   m.def("getrs", [](nb::handle lu, nb::handle pivots, nb::handle b, const std::string& form) { lu_solve(unwrap(lu.ptr()), unwrap(pivots.ptr()), unwrap(b.ptr()), form_of(form)); });
   m.def("row_order", [](nb::handle pivots, nb::handle order) { row_order(unwrap(pivots.ptr()), unwrap(order.ptr())); });
   m.def("trsm", [](nb::handle a, nb::handle b, bool upper, bool left, bool unit, const std::string& form) { trsm(matrices(a), matrices(b), upper, left, unit, form_of(form)); });

@@ -19,7 +19,7 @@ using PlanHandle = int;
 // Numbers of cuFFT's interface.
 constexpr FftStatus kDone = 0;
 constexpr int kForward = -1, kInverse = 1;
-enum DataType : int { kR32F = 0, kR64F = 1, kC32F = 4, kC64F = 5 };
+enum DataType : int { kR32F = 0, kR64F = 1, kR16F = 2, kC32F = 4, kC64F = 5, kC16F = 6 };
 
 #define CRESSET_CUFFT_FUNCTIONS(X)                                                                                                                                      \
   X(cufftCreate, (PlanHandle * plan))                                                                                                                                   \
@@ -92,8 +92,11 @@ struct Plan {
 
 Plan make_plan(const FourierSizes& s) {
   Plan plan{s, 0, 0};
-  const bool wide = static_cast<Dtype>(s.dtype) == Dtype::c128;
-  const DataType complex = wide ? kC64F : kC32F, real = wide ? kR64F : kR32F;
+  const auto dtype = static_cast<Dtype>(s.dtype);
+  const DataType complex = dtype == Dtype::c128 ? kC64F : dtype == Dtype::c64 ? kC32F : kC16F, real = dtype == Dtype::c128 ? kR64F : dtype == Dtype::c64 ? kR32F : kR16F;
+  if (dtype == Dtype::c32)
+    for (int64_t d = 0; d < s.rank; ++d)
+      check((s.sizes[d] & (s.sizes[d] - 1)) == 0, "fft: cuFFT only supports dimensions whose sizes are powers of two when computing in half precision, but got a signal size of ", s.sizes[d]);
   long long sizes[3] = {s.sizes[0], s.sizes[1], s.sizes[2]};
   long long* const embedding = s.step ? sizes : nullptr;  // null: everything is dense, and steps are not read
   CRESSET_CUFFT(cufftCreate(&plan.handle));

@@ -258,7 +258,7 @@ void getrf(const Matrices& a, int64_t* pivots, int* info) {
   Buffers work(a.device, device, host);
   const Handles& h = handles(a.device);
   for (int64_t i = 0; i < a.count; ++i)
-    CRESSET_LIBRARY(cusolverDnXgetrf(h.solver, h.parameters, a.rows, a.columns, type, a.at(i), a.rows, pivots + i * std::min(a.rows, a.columns), type, work.device.data(), device, work.host.data(), host,
+    CRESSET_LIBRARY(cusolverDnXgetrf(h.solver, h.parameters, a.rows, a.columns, type, a.at(i), a.rows, pivots ? pivots + i * std::min(a.rows, a.columns) : nullptr, type, work.device.data(), device, work.host.data(), host,
                                      info + i));
 }
 

@@ -24,7 +24,7 @@ struct Matrices {
 enum class Form : int { plain, transposed, adjoint };
 
 void potrf(const Matrices& a, bool upper, int* info);
-// Pivots count from 1: int64 for one matrix at a time, int32 for a batch.
+// Pivots count from 1: int64 for one matrix at a time, int32 for a batch. Null for getrf: rows are not exchanged.
 void getrf(const Matrices& a, int64_t* pivots, int* info);
 void getrf_batched(const Matrices& a, int* pivots, int* info);
 void getrs(const Matrices& lu, const int64_t* pivots, const Matrices& b, Form form);

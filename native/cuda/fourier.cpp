@@ -54,7 +54,7 @@ void transform_some(const Tensor& from, const Tensor& to, const Dims& dims, bool
   for (int64_t i = 0; i < dims.size(); ++i) s.sizes[i] = to.size(dims[i]), s.batch /= s.sizes[i];
   const int64_t first = dims[0], inner = to.stride(first);
   const bool last = first == to.dim() - dims.size();
-  if (last || (dims.size() == 1 && s.batch == inner)) {  // one after the other, or all side by side
+  if (last || (dims.size() == 1 && s.batch == inner && to.dtype() != Dtype::c32)) {  // one after the other, or all side by side
     if (!last) s.step = inner, s.batch_step = 1;
     const Tensor source = contiguous_on_device(from);
     return transform(to.device().index, s, source.bytes(), to.bytes(), forward);

@@ -13,7 +13,8 @@ bool goes_together(const Matrices& a) { return a.count > 1 && a.rows == a.column
 
 void lu_factor(const Tensor& a, const Tensor& pivots, const Tensor& info) {
   const Matrices matrices(a);
-  if (goes_together(matrices)) return getrf_batched(matrices, pivots.data<int>(), info.data<int>());
+  if (goes_together(matrices)) return getrf_batched(matrices, pivots.defined() ? pivots.data<int>() : nullptr, info.data<int>());
+  if (!pivots.defined()) return getrf(matrices, nullptr, info.data<int>());
   const Tensor wide = empty(pivots.sizes(), Dtype::i64, pivots.device());
   getrf(matrices, wide.data<int64_t>(), info.data<int>());
   copy_into(pivots, wide);

@@ -4,7 +4,7 @@
 
 namespace cresset::cuda {
 
-// A becomes L and U in one matrix; pivots (int32, from 1) and info are written.
+// A becomes L and U in one matrix; pivots (int32, from 1) and info are written. Undefined pivots: rows are not exchanged.
 void lu_factor(const Tensor& a, const Tensor& pivots, const Tensor& info);
 // b becomes the solution of A X = b, or of the transposed or adjoint equation.
 void lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, Form form);

@@ -184,11 +184,15 @@ void transform_dims(const Tensor& t, DimsView dims, bool forward, double scale) 
   else transform_dims<double>(t, dims, forward, scale);
 }
 
-bool is_transformed(Dtype d) { return d == Dtype::c64 || d == Dtype::c128; }
+// Halves are for devices that have such transforms.
+void check_complex(const Tensor& t) {
+  check(t.dtype() == Dtype::c64 || t.dtype() == Dtype::c128 || (t.dtype() == Dtype::c32 && !t.device().is_cpu()), "fft: expected a complex64 or complex128 tensor, got ", name_of(t.dtype()), " on ",
+        t.device());
+}
 
 void infer_complex(Call& c) {
   const Tensor t = c.tensor(0);
-  check(is_transformed(t.dtype()), "fft: expected a complex64 or complex128 tensor, got ", name_of(t.dtype()));
+  check_complex(t);
   wrap_dims(c.integers(1), t.dim());
   c.promise(t.sizes(), t.dtype(), t.device());
 }
@@ -202,12 +206,12 @@ void run_complex(Call& c) {
 // The half of a real signal's spectrum that determines the rest: the last of the dimensions is halved.
 void infer_from_real(Call& c) {
   const Tensor t = c.tensor(0);
-  check(t.dtype() == Dtype::f32 || t.dtype() == Dtype::f64, "fft: expected a float32 or float64 tensor, got ", name_of(t.dtype()));
+  check(t.dtype() == Dtype::f32 || t.dtype() == Dtype::f64 || (t.dtype() == Dtype::f16 && !t.device().is_cpu()), "fft: expected a float32 or float64 tensor, got ", name_of(t.dtype()), " on ", t.device());
   const Dims dims = wrap_dims(c.integers(1), t.dim());
   check(!dims.empty(), "fft: a real transform is along at least one dimension");
   Dims sizes = t.sizes();
   sizes[dims.back()] = sizes[dims.back()] / 2 + 1;
-  c.promise(sizes, t.dtype() == Dtype::f32 ? Dtype::c64 : Dtype::c128, t.device());
+  c.promise(sizes, t.dtype() == Dtype::f32 ? Dtype::c64 : t.dtype() == Dtype::f64 ? Dtype::c128 : Dtype::c32, t.device());
 }
 
 void run_from_real(Call& c) {
@@ -226,13 +230,13 @@ void run_from_real(Call& c) {
 // A real signal of `size` elements along the last of the dimensions from the half of its spectrum.
 void infer_to_real(Call& c) {
   const Tensor t = c.tensor(0);
-  check(is_transformed(t.dtype()), "fft: expected a complex64 or complex128 tensor, got ", name_of(t.dtype()));
+  check_complex(t);
   const Dims dims = wrap_dims(c.integers(1), t.dim());
   check(!dims.empty(), "fft: a real transform is along at least one dimension");
   Dims sizes = t.sizes();
   check(c.integer(2) >= 1 && sizes[dims.back()] == c.integer(2) / 2 + 1, "fft: a real signal of ", c.integer(2), " elements has a spectrum of ", c.integer(2) / 2 + 1, ", got ", sizes[dims.back()]);
   sizes[dims.back()] = c.integer(2);
-  c.promise(sizes, t.dtype() == Dtype::c64 ? Dtype::f32 : Dtype::f64, t.device());
+  c.promise(sizes, t.dtype() == Dtype::c64 ? Dtype::f32 : t.dtype() == Dtype::c128 ? Dtype::f64 : Dtype::f16, t.device());
 }
 
 // The other half is the conjugate, backwards: elements half... of dimension d from those before them.

@@ -101,6 +101,29 @@ def test_second_derivatives():
     assert cresset.autograd.gradgradcheck(lambda x: cresset.fft.rfft(x).abs().square().sum(), (x,))
 
 
+@pytest.mark.parametrize("function, dtype", [(cresset.fft.fft, "complex64"), (cresset.fft.fft2, "complex64"), (cresset.fft.rfft, "float32"), (cresset.fft.ihfft, "float32")])
+def test_halves(function, dtype):
+    x, half = made(4, 8, dtype=dtype), {"complex64": cresset.complex32, "float32": cresset.float16}[dtype]
+    result = function(x.cuda().to(half))
+    assert result.dtype == cresset.complex32
+    expected = function(x)
+    assert (result.to(cresset.complex64).cpu() - expected).abs().max() < 5e-3 * expected.abs().max()
+    along = (0,) if function is cresset.fft.fft2 else 0
+    turned = function(x.cuda().to(half).mT, dim=along).to(cresset.complex64)
+    cresset.testing.assert_close(turned, function(x.cuda().mT, dim=along), rtol=2e-2, atol=2e-2)
+
+
+def test_halves_to_real_signals_and_what_is_refused():
+    x = made(3, 5)
+    result = cresset.fft.irfft(x.cuda().to(cresset.complex32))
+    assert result.dtype == cresset.float16
+    assert (result.float().cpu() - cresset.fft.irfft(x)).abs().max() < 1e-2
+    with pytest.raises(RuntimeError, match="powers of two"):
+        cresset.fft.fft(x.cuda().to(cresset.complex32))
+    with pytest.raises(RuntimeError, match="Unsupported dtype bfloat16"):
+        cresset.fft.fft(cresset.ones(4, dtype=cresset.bfloat16, device="cuda"))
+
+
 def test_the_argument_stays():
     for name in ("fft", "irfft", "hfft"):
         x = made(3, 5).cuda()

@@ -111,6 +111,21 @@ def test_lu(dtype, batch, sizes):
         agrees(linalg.lu, a, dtype=dtype)
 
 
+@EVERY_BATCH
+@pytest.mark.parametrize("sizes", [(4, 4), (5, 3), (3, 5)], ids=str)
+def test_lu_without_exchanges(batch, sizes):
+    a = made(*batch, *sizes) + 4 * cresset.eye(*sizes, dtype=cresset.float64)
+    P, L, U = linalg.lu(a.cuda(), pivot=False)
+    assert P.numel() == 0
+    close(L @ U, a)
+    assert linalg.lu_factor(a.cuda(), pivot=False).pivots.cpu().equal(cresset.arange(1, 1 + min(sizes), dtype=cresset.int32).expand(*batch, -1))
+    there = a.cuda().requires_grad_()
+    cresset.matmul(*linalg.lu(there, pivot=False)[1:]).sum().backward()
+    close(there.grad, cresset.ones_like(a))
+    with pytest.raises(RuntimeError, match="without pivoting"):
+        linalg.lu(a, pivot=False)
+
+
 @EVERY_DTYPE
 @EVERY_BATCH
 def test_solving_equations(dtype, batch):

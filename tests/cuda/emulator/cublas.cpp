@@ -47,13 +47,13 @@ Result trsm_batched(int type, Handle* handle, Triangle t, const void* alpha, voi
 
 Result getrf_batched(int type, Handle* handle, int n, void* const* a, int leading, int* pivots, int* info, int count) {
   if (n < 0 || leading < std::max(1, n) || count < 0) return refused("cublasGetrfBatched", "a size");
-  const bool done = work_on("cublasGetrfBatched", handle, {{"the pointers", a, uint64_t(count) * 8}, {"the pivots", pivots, uint64_t(count) * uint64_t(n) * 4}, {"info", info, uint64_t(count) * 4}}, [=] {
+  const bool done = work_on("cublasGetrfBatched", handle, {{"the pointers", a, uint64_t(count) * 8}, {"the pivots", pivots, pivots ? uint64_t(count) * uint64_t(n) * 4 : 0}, {"info", info, uint64_t(count) * 4}}, [=] {
     if (!may_use_all("cublasGetrfBatched", handle->device, a, count, uint64_t(int64_t(n - 1) * leading + n) * bytes_of(type))) return;
     for (int i = 0; i < count; ++i) {
       Matrix m(type, a[i], n, n, leading);
       std::vector<int64_t> found;
-      info[i] = factor_lu(m, &found);
-      for (int k = 0; k < n; ++k) pivots[i * n + k] = int(found[size_t(k)]);
+      info[i] = factor_lu(m, pivots ? &found : nullptr);
+      for (int k = 0; k < n && pivots; ++k) pivots[i * n + k] = int(found[size_t(k)]);
       m.store(type, a[i], leading);
     }
   });

@@ -14,6 +14,9 @@ using Number = std::complex<double>;
 
 enum Result { SUCCESS = 0, INVALID_PLAN = 1, INVALID_TYPE = 3, INVALID_VALUE = 4, EXEC_FAILED = 6, INVALID_SIZE = 8, NO_WORKSPACE = 13 };
 
+constexpr int CUDA_C_16F = 6;
+size_t width_of(int type) { return type == CUDA_C_16F ? 4 : bytes_of(type); }
+
 struct Plan {
   Device* device = nullptr;
   bool is_made = false, allocates = true;
@@ -22,7 +25,7 @@ struct Plan {
   int64_t step = 0, batch_step = 0, batch = 0;
   void *workspace = nullptr, *stream = nullptr;
 
-  bool is_complex(int type) const { return type == CUDA_C_32F || type == CUDA_C_64F; }
+  bool is_complex(int type) const { return type == CUDA_C_32F || type == CUDA_C_64F || type == CUDA_C_16F; }
   bool from_real() const { return !is_complex(from_type); }
   bool to_real() const { return !is_complex(to_type); }
   // Elements of a signal, or of the half of its spectrum that is kept.
@@ -69,6 +72,8 @@ Number read(const void* data, int type, int64_t at) {
     case CUDA_R_32F: return static_cast<const float*>(data)[at];
     case CUDA_R_64F: return static_cast<const double*>(data)[at];
     case CUDA_C_32F: return Number(static_cast<const std::complex<float>*>(data)[at]);
+    case CUDA_R_16F: return float(static_cast<const Half*>(data)[at]);
+    case CUDA_C_16F: return {float(static_cast<const Half*>(data)[2 * at]), float(static_cast<const Half*>(data)[2 * at + 1])};
     default: return static_cast<const Number*>(data)[at];
   }
 }
@@ -77,12 +82,13 @@ void write(void* data, int type, int64_t at, Number value) {
     case CUDA_R_32F: static_cast<float*>(data)[at] = float(value.real()); break;
     case CUDA_R_64F: static_cast<double*>(data)[at] = value.real(); break;
     case CUDA_C_32F: static_cast<std::complex<float>*>(data)[at] = std::complex<float>(value); break;
+    case CUDA_C_16F: static_cast<Half*>(data)[2 * at + 1] = Half(float(value.imag())), at *= 2; [[fallthrough]];
+    case CUDA_R_16F: static_cast<Half*>(data)[at] = Half(float(value.real())); break;
     default: static_cast<Number*>(data)[at] = value;
   }
 }
 
-// A spectrum from its half: element k of the last dimension is the conjugate of the one at minus k in every dimension. The parts of elements 0 and n/2 that
-// contradict this are not read, as in cuFFT.
+// A spectrum from its half: element k of the last dimension is the conjugate of the one at minus k in every dimension.
 std::vector<Number> whole(const std::vector<Number>& half, const Plan& p) {
   std::vector<Number> all(size_t(p.elements(false)));
   const int64_t n = p.sizes.back(), kept = n / 2 + 1, rows = int64_t(all.size()) / n;
@@ -148,15 +154,15 @@ EMULATOR_API int cufftXtMakePlanMany(int handle, int rank, long long* sizes, lon
   if (!plan || plan->is_made) return INVALID_PLAN;
   if (plan->allocates) return refused(INVALID_VALUE, "memory of its own is not emulated");
   if (rank < 1 || rank > 3 || batch < 1) return refused(INVALID_SIZE, "a transform has one to three dimensions and a batch");
-  const bool wide = compute_type == CUDA_C_64F;
-  const int complex = wide ? CUDA_C_64F : CUDA_C_32F, real = wide ? CUDA_R_64F : CUDA_R_32F;
+  const int complex = compute_type, real = complex == CUDA_C_64F ? CUDA_R_64F : complex == CUDA_C_32F ? CUDA_R_32F : CUDA_R_16F;
   const bool good = (from_type == complex && (to_type == complex || to_type == real)) || (from_type == real && to_type == complex);
-  if (!good || (compute_type != CUDA_C_32F && compute_type != CUDA_C_64F)) return refused(INVALID_TYPE, "this combination of types");
+  if (!good || !plan->is_complex(complex)) return refused(INVALID_TYPE, "this combination of types");
   if ((from_sizes == nullptr) != (to_sizes == nullptr)) return refused(INVALID_VALUE, "the result is dense where the input is");
   if (from_sizes && (rank != 1 || from_step != to_step || from_batch_step != to_batch_step || from_type != to_type || from_step < 1))
     return refused(INVALID_VALUE, "steps are emulated for one dimension of complex numbers, the same for both");
   for (int d = 0; d < rank; ++d) {
     if (sizes[d] < 1) return refused(INVALID_SIZE, "a dimension without elements");
+    if (complex == CUDA_C_16F && ((sizes[d] & (sizes[d] - 1)) || from_sizes)) return refused(INVALID_SIZE, "halves come in powers of two, without steps");
     plan->sizes.push_back(sizes[d]);
   }
   if (from_sizes) plan->step = from_step, plan->batch_step = from_batch_step;
@@ -186,7 +192,7 @@ EMULATOR_API int cufftXtExec(int handle, void* from, void* to, int direction) {
   if (from == to && plan->from_type != plan->to_type) return refused(INVALID_VALUE, "real transforms in place are not emulated");
   const Status status = submit(stream, "cufftXtExec", [plan = *plan, from, to, direction] {
     const auto good = [&](const char* what, void* data, int type, bool half) {
-      return device_may_use("cufftXtExec", what, plan.device, reinterpret_cast<Address>(data), size_t(plan.extent(half)) * bytes_of(type));
+      return device_may_use("cufftXtExec", what, plan.device, reinterpret_cast<Address>(data), size_t(plan.extent(half)) * width_of(type));
     };
     if (!good("the input", from, plan.from_type, plan.to_real()) || !good("the result", to, plan.to_type, plan.from_real())) return CUDA_ERROR_ILLEGAL_ADDRESS;
     run(plan, from, to, direction);

@@ -170,10 +170,10 @@ EMULATOR_API int cusolverDnXgetrf(Handle* h, void* parameters, int64_t m, int64_
   const Buffers buffers{device, device_bytes, host, host_bytes};
   if (!h || !parameters || m < 0 || n < 0 || !is_type(type) || compute != type || lda < std::max<int64_t>(1, m) || !buffers.are_good()) return refused("cusolverDnXgetrf", "an argument");
   const uint64_t exchanges = uint64_t(std::min(m, n));
-  return given(work_on("cusolverDnXgetrf", h, {Range::matrix("A", type, a, m, n, lda), {"the pivots", pivots, exchanges * 8}, buffers.range(), one(info)}, [=] {
+  return given(work_on("cusolverDnXgetrf", h, {Range::matrix("A", type, a, m, n, lda), {"the pivots", pivots, pivots ? exchanges * 8 : 0}, buffers.range(), one(info)}, [=] {
     Matrix matrix(type, a, m, n, lda);
     std::vector<int64_t> found;
-    *info = factor_lu(matrix, &found);
+    *info = factor_lu(matrix, pivots ? &found : nullptr);
     std::copy(found.begin(), found.end(), pivots);
     matrix.store(type, a, lda);
   }));
