@@ -319,7 +319,9 @@ void release_buffer(PyObject*, Py_buffer* view) { delete[] static_cast<Py_ssize_
 // storage_info(tensor) -> (address of the Storage, data pointer, bytes, shared)
 PyObject* storage_info(PyObject*, PyObject* self) {
   Storage& s = *impl_of(self)->storage;
-  return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(s.plain()), static_cast<long long>(s.bytes), s.shared ? Py_True : Py_False);
+  char* const data = s.plain();
+  if (has_backend(s.device) && data) backend_of(s.device).settle();
+  return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(data), static_cast<long long>(s.bytes), s.shared ? Py_True : Py_False);
 }
 // has_private_layout(tensor): whether the storage lies in another order than the strides say (for tests)
 PyObject* has_private_layout(PyObject*, PyObject* self) { return PyBool_FromLong(impl_of(self)->storage->layout.load() != nullptr); }

@@ -1,5 +1,6 @@
 // DLPack: tensors to and from other array libraries without a copy. The structures are those of the DLPack 0.8 interface.
 #include "bindings/python.h"
+#include "tensor/backend.h"
 
 namespace cresset {
 namespace {
@@ -66,7 +67,7 @@ PyObject* to_dlpack(PyObject*, PyObject* self) {
     CRESSET_CHECK_KIND(ErrorKind::buffer, t.device().is_cpu() || t.device().type == DeviceType::cuda, "DLPack: only tensors on the CPU and on CUDA devices can be exported, this one is on ", t.device());
     const DLDevice device{t.device().is_cpu() ? kCPU : kCUDA, std::max<int>(t.device().index, 0)};
     auto* e = new Export{{}, t, t.sizes(), t.strides()};
-    e->managed.tensor = {t.storage()->data ? t.bytes() : nullptr, device, static_cast<int32_t>(t.dim()), dl_type(t.dtype()), e->shape.data(), e->strides.data(), 0};
+    e->managed.tensor = {address_for_others(t), device, static_cast<int32_t>(t.dim()), dl_type(t.dtype()), e->shape.data(), e->strides.data(), 0};
     e->managed.context = e;
     e->managed.deleter = [](DLManagedTensor* m) {
       const PyGILState_STATE gil = PyGILState_Ensure();

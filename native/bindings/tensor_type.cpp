@@ -5,6 +5,7 @@
 // reference goes while C++ still holds the impl (a graph, a .grad), an object with state of its own (a __dict__, weak references, a subclass)
 // must not be lost: ownership flips, the impl keeps the object alive, until Python asks for it again (wrap) or the impl dies too.
 #include "bindings/python.h"
+#include "tensor/backend.h"
 #include "tensor/pinned.h"
 
 namespace cresset {
@@ -236,7 +237,7 @@ PyGetSetDef getset[] = {
 METHOD(method_dim, return PyLong_FromLongLong(t->dim()))
 METHOD(method_numel, return PyLong_FromLongLong(t->numel))
 METHOD(method_item, return wrap(item(Tensor(t))))
-METHOD(method_data_ptr, check_has_data(Tensor(t)); return PyLong_FromVoidPtr(t->storage->data ? t->data() : nullptr))
+METHOD(method_data_ptr, check_has_data(Tensor(t)); return PyLong_FromVoidPtr(address_for_others(Tensor(t))))
 METHOD(method_storage_offset, return PyLong_FromLongLong(t->offset))
 METHOD(method_is_floating, return PyBool_FromLong(is_floating(t->dtype)))
 METHOD(method_is_complex, return PyBool_FromLong(is_complex(t->dtype)))

@@ -144,6 +144,8 @@ class CudaBackend final : public Backend {
     launch_fill({t.bytes(), t.dtype(), t.dtype(), t.strides()}, element, t.sizes(), t.device());
   }
 
+  void settle() override { finish_launches(); }
+
   Scalar item(const Tensor& t) override {
     static thread_local void* buffer = allocate_pinned(16);
     const Place place(t.device());

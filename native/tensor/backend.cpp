@@ -9,4 +9,10 @@ Device resolve(Device device) {
   return {device.type, static_cast<int8_t>(backend_of(device).resolve(device.index))};
 }
 
+char* address_for_others(const Tensor& t) {
+  char* const address = t.storage()->data ? t.bytes() : nullptr;
+  if (has_backend(t.device()) && address) backend_of(t.device()).settle();
+  return address;
+}
+
 }  // namespace cresset

@@ -15,6 +15,7 @@ class Backend {
   virtual void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width, int device) = 0;
   virtual void fill(const Tensor& t, const Scalar& value) = 0;
   virtual Scalar item(const Tensor& t) = 0;                                    // waits for the device
+  virtual void settle() = 0;                                                   // all that was asked for is on its way to the device
 };
 
 extern Backend* backends[kDeviceTypes];  // null: this device has none
@@ -23,5 +24,8 @@ extern Backend* backends[kDeviceTypes];  // null: this device has none
 Device resolve(Device device);
 inline bool has_backend(Device d) { return !d.is_cpu() && !d.is_meta(); }
 inline Backend& backend_of(Device d) { return *backends[static_cast<int>(d.type)]; }
+
+// The address of a tensor's first element, for a program that will talk to the device by itself; null when the tensor has no memory.
+char* address_for_others(const Tensor& t);
 
 }  // namespace cresset

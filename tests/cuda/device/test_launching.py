@@ -1,5 +1,6 @@
 """Launches are made by a thread of their own; nobody sees it."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import threading
 import pytest
 
 import cresset
+from cresset.cuda.libraries import driver
 
 
 def test_a_copy_comes_after_what_its_argument_launches():
@@ -60,3 +62,16 @@ def test_a_process_forks_while_work_is_on_its_way():
 def test_a_program_ends_while_work_is_on_its_way(environment):
     program = "import cresset\nx = cresset.zeros(9, device='cuda')\nfor _ in range(300): x += 1\n"
     subprocess.run([sys.executable, "-c", program], env={**os.environ, **environment}, check=True, timeout=120)
+
+
+def test_an_address_is_given_when_all_is_with_the_driver():
+    """A program that then copies by itself gets what was launched before."""
+    x = cresset.zeros(100, device="cuda")
+    values = (ctypes.c_float * 100)()
+    for turn in range(1, 21):
+        for _ in range(50):
+            x += 1
+        address = ctypes.c_uint64(x.data_ptr())
+        assert driver().cuMemcpyDtoHAsync_v2(values, address, ctypes.c_size_t(400), None) == 0
+        assert driver().cuStreamSynchronize(None) == 0
+        assert list(values) == [50.0 * turn] * 100
