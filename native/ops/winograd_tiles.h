@@ -13,14 +13,13 @@ namespace {
 
 #if defined(__AVX512F__)
 constexpr int kBytes = 64;  // of a vector
-constexpr int kMostRows = 12;
-constexpr int rows_for(int vectors) { return vectors == 4 ? 6 : vectors == 3 ? 8 : 12; }
 constexpr int kMostVectors = 4;
+// The sums of a tile of a product, a row of b and an element of a just fit the registers.
+constexpr int rows_for(int vectors) { return vectors == 4 ? 6 : vectors == 3 ? 8 : 12; }
 #else
 constexpr int kBytes = 32;
-constexpr int kMostRows = 6;
-constexpr int rows_for(int vectors) { return vectors == 3 ? 4 : 6; }
-constexpr int kMostVectors = 3;
+constexpr int kMostVectors = 2;
+constexpr int rows_for(int) { return 6; }
 #endif
 constexpr int64_t kLanes = kBytes / static_cast<int64_t>(sizeof(float));
 constexpr int64_t kPositions = 16;  // of a tile of 4 x 4
@@ -55,12 +54,19 @@ int64_t packed(const WinogradSizes& s) { return kPositions * filter_apart(s); }
 
 // ---- products of matrices
 
-// R rows by V vectors of c = a b, or c += a b.
+// The second factor lies in panels, the columns of one tile after the other, so narrow that one stays in the first-level cache.
+int64_t panel_width(int64_t rows) { return (rows <= 128 ? kMostVectors : 2) * kLanes; }
+int64_t in_panels(int64_t rows, int64_t columns, int64_t row, int64_t column) {
+  const int64_t wide = panel_width(rows), first = column / wide * wide;
+  return first * rows + row * std::min(wide, columns - first) + (column - first);
+}
+
+// R rows by V vectors of c = a b, or c += a b. kSide: a lies [k][row].
 template <int R, int V, bool kSide, bool kAdds>
-void product_tile(int64_t k, const float* a, int64_t a_step, const float* b, int64_t b_step, float* c) {
+void product_tile(int64_t k, const float* a, int64_t a_step, const float* b, float* c, int64_t c_step) {
   Vector sums[R][V] = {};
   const int64_t line = kSide ? 1 : a_step, step = kSide ? a_step : 1;
-  for (int64_t p = 0; p < k; ++p, a += step, b += b_step) {
+  for (int64_t p = 0; p < k; ++p, a += step, b += V * kLanes) {
     Vector row[V];
 #pragma GCC unroll 4
     for (int j = 0; j < V; ++j) row[j] = at(b + j * kLanes);
@@ -73,39 +79,40 @@ void product_tile(int64_t k, const float* a, int64_t a_step, const float* b, int
   for (int i = 0; i < R; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < V; ++j) {
-      Loose& to = at(c + i * b_step + j * kLanes);
+      Loose& to = at(c + i * c_step + j * kLanes);
       if constexpr (kAdds) to = to + sums[i][j];
       else to = sums[i][j];
     }
 }
 
-using TileFunction = void (*)(int64_t k, const float* a, int64_t a_step, const float* b, int64_t b_step, float* c);
+using TileFunction = void (*)(int64_t k, const float* a, int64_t a_step, const float* b, float* c, int64_t c_step);
 template <int V, bool kSide, bool kAdds, int... R>
 constexpr auto tile_table(std::integer_sequence<int, R...>) {
   return std::array<TileFunction, sizeof...(R)>{product_tile<R + 1, V, kSide, kAdds>...};
 }
 template <int V, bool kSide, bool kAdds>
-void product_columns(int64_t m, int64_t k, const float* a, int64_t a_step, const float* b, int64_t n, float* c) {
+void product_columns(int64_t m, int64_t k, const float* a, const float* b, float* c, int64_t c_step) {
   constexpr int kRows = rows_for(V);
   static constexpr auto table = tile_table<V, kSide, kAdds>(std::make_integer_sequence<int, kRows>());
+  const int64_t a_step = kSide ? m : k;
   for (int64_t i = 0; i < m; i += kRows) {
     const int64_t rows = std::min<int64_t>(kRows, m - i);
-    table[static_cast<size_t>(rows - 1)](k, a + i * (kSide ? 1 : a_step), a_step, b, n, c + i * n);
+    table[static_cast<size_t>(rows - 1)](k, a + i * (kSide ? 1 : a_step), a_step, b, c + i * c_step, c_step);
   }
 }
-// c[m][n] = a b, with b[k][n] and a[m][k]; or, with kSide, a[k][m], the way it lies. n is a multiple of the lanes.
+// c[m][n] = a b, or c += a b, with a[m][k] (kSide: a[k][m]) and b[k][n] in panels.
 template <bool kSide, bool kAdds>
 void product(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c) {
-  const int64_t a_step = kSide ? m : k;
-  int64_t j = 0;
-  for (int64_t vectors = n / kLanes; vectors > 0;) {
-    const int64_t now = vectors <= kMostVectors ? vectors : kMostVectors == 3 && vectors == 4 ? 2 : std::min<int64_t>(vectors, kMostVectors);
-    if (now == 1) product_columns<1, kSide, kAdds>(m, k, a, a_step, b + j, n, c + j);
-    else if (now == 2) product_columns<2, kSide, kAdds>(m, k, a, a_step, b + j, n, c + j);
-    else if (now == 3) product_columns<3, kSide, kAdds>(m, k, a, a_step, b + j, n, c + j);
-    else if constexpr (kMostVectors == 4) product_columns<4, kSide, kAdds>(m, k, a, a_step, b + j, n, c + j);
-    vectors -= now;
-    j += now * kLanes;
+  const int64_t wide = panel_width(k);
+  for (int64_t j = 0; j < n; j += wide) {
+    const int64_t vectors = std::min(wide, n - j) / kLanes;
+    const float* const panel = b + j * k;
+    if (vectors == 1) product_columns<1, kSide, kAdds>(m, k, a, panel, c + j, n);
+    else if (vectors == 2) product_columns<2, kSide, kAdds>(m, k, a, panel, c + j, n);
+    if constexpr (kMostVectors == 4) {
+      if (vectors == 3) product_columns<3, kSide, kAdds>(m, k, a, panel, c + j, n);
+      else if (vectors == 4) product_columns<4, kSide, kAdds>(m, k, a, panel, c + j, n);
+    }
   }
 }
 
@@ -223,7 +230,7 @@ bool put_results(const WinogradSizes& s, const float* from, int64_t step, int64_
   return is_zero(rest);
 }
 
-// Tiles of the gradient, A dy A', [position][tile][channel]. What lies outside counts as zero.
+// Tiles of the gradient, A dy A', [position][tile][channel] in panels. What lies outside counts as zero.
 void turn_gradient(const WinogradSizes& s, const float* dy, int64_t first, int64_t count, float* to, int64_t step) {
   const int64_t channels = s.to, row_step = s.out[1] * channels;
   Place p = place_of(s, first);
@@ -235,7 +242,7 @@ void turn_gradient(const WinogradSizes& s, const float* dy, int64_t first, int64
       const Vector y00 = at(from), y01 = right ? Vector(at(from + channels)) : Vector{}, y10 = below ? Vector(at(from + row_step)) : Vector{},
                    y11 = right && below ? Vector(at(from + row_step + channels)) : Vector{};
       const Vector rows[4][2] = {{y00, y01}, {y00 + y10, y01 + y11}, {y00 - y10, y01 - y11}, {-y10, -y11}};
-      float* const place = to + t * channels + c;
+      float* const place = to + in_panels(count, channels, t, c);
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
         at(place + (4 * i) * step) = rows[i][0];
@@ -256,7 +263,7 @@ void pack(const WinogradSizes& s, const WinogradFilter& f, int64_t begin, int64_
     for (int64_t i = 0; i < s.from; ++i) {
       const float* w = f.weight + i * f.from_step + j * f.to_step;
       Vector g[3][3], h[4][3];
-      float* const place = packed + i * s.to + j;
+      float* const place = packed + in_panels(s.from, s.to, i, j);
 #pragma GCC unroll 9
       for (int t = 0; t < kTaps; ++t) {
         Vector v;
