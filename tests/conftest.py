@@ -28,6 +28,7 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("--device") == "cpu":
         return
     for item in items:
+        item.add_marker(pytest.mark.filterwarnings("ignore:.*has no kernel for 'cuda:UserWarning"))  # it is right, and said once
         for mark in item.iter_markers("cpu_only"):
             item.add_marker(pytest.mark.skip(reason=f"about the CPU: {mark.args[0]}"))
 

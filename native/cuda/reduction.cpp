@@ -261,6 +261,10 @@ void run_spread(Call& c) {
   const Tensor t = c.tensor(0);
   const Dtype computed = computed_in(t.dtype());
   if (computed != Dtype::f32 && computed != Dtype::f64) return execute_on_host(c, t.device());
+  if (t.numel() == 0) {  // nothing has no spread, whatever the correction
+    for (int i = 0; i < (kMean ? 2 : 1); ++i) fill(c.out(i), std::numeric_limits<double>::quiet_NaN());
+    return;
+  }
   const uint64_t reduced = kForm == SpreadForm::unbiased ? all_dims(t) : dims_at(c, 1, t);
   const double correction = kForm == SpreadForm::correction ? (c.has(2) ? c.real(2) : 1.0) : c.boolean(kForm == SpreadForm::unbiased ? 1 : 2) ? 1.0 : 0.0;
   reduce(t, reduced, {kMean ? Operation::variance_mean : Operation::variance, computed, t.dtype(), c.out(0).bytes(), kMean ? c.out(1).bytes() : nullptr, correction, kRoot ? 1.0 : 0.0});
