@@ -27,14 +27,19 @@ def _is_there():
     return not problem
 
 
-def routine(name):
-    """The routine of this name, or None if it is for the CPU."""
-    found = globals().get(name) if name in _ROUTINES and _is_there() else None
-    return None if name == "geev" and found and not _solver.has_geev() else found
+def routine(name, args):
+    """The routine of this name for these arguments, or None if it is for the CPU."""
+    if name not in _ROUTINES or not _is_there():
+        return None
+    if name == "geev" and not _solver.has_geev():
+        return None
+    if name in ("sytrf", "sytrs") and args[-1] and args[0].is_complex():  # Hermitian ones
+        return None
+    return globals()[name]
 
 
 _ROUTINES = {
-    "geev", "geqrf", "gesdd", "getrf", "getrs", "least_squares", "orgqr", "potrf", "row_order", "syevd", "trsm",
+    "geev", "geqrf", "gesdd", "getrf", "getrs", "least_squares", "orgqr", "ormqr", "potrf", "row_order", "syevd", "sytrf", "sytrs", "trsm",
 }  # fmt: skip
 
 
@@ -95,6 +100,32 @@ def orgqr(a, tau, columns):
     elif q.numel():
         _solver.orgqr(q, tau.detach().contiguous().resolve_conj())
     return q
+
+
+def ormqr(a, tau, C, left, adjoint):
+    a, C = in_columns(a), column_major(C)
+    if C.numel() and tau.size(-1):
+        _solver.ormqr(a, tau.detach().contiguous().resolve_conj(), C, left, _adjoint(a) if adjoint else "N")
+    return C
+
+
+def _adjoint(a):
+    return "C" if a.is_complex() else "T"
+
+
+def sytrf(A, hermitian):
+    ld, info = column_major(A), _infos(A)
+    pivots = uninitialised(A, A.size(-1), dtype=cresset.int32)
+    if ld.numel():
+        _solver.sytrf(ld, pivots, info)
+    return ld.tril_(), pivots, info
+
+
+def sytrs(ld, pivots, B, hermitian):
+    X = column_major(B)
+    if X.numel():
+        _solver.sytrs(in_columns(ld), pivots.to(cresset.int64).contiguous(), X)
+    return X
 
 
 def syevd(A, upper, vectors):
@@ -167,7 +198,7 @@ def least_squares(A, B, rcond, driver):
     X.zero_()[..., :m, :].copy_(B.detach())
     if not (A.numel() and X.numel()):
         return X, None, None, info
-    adjoint = "C" if A.is_complex() else "T"
+    adjoint = _adjoint(A)
     a, tau = geqrf(A if m >= n else A.mH)
     k = min(m, n)
     square, solved = column_major(a[..., :k, :]), column_major(X[..., :k, :])

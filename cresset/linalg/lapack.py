@@ -113,7 +113,7 @@ def _on_device(function, args):
         raise NotImplementedError(f"linalg: {function.__name__} is not implemented on 'meta'; it is on 'cpu'")
     from . import cusolver
 
-    routine = cusolver.routine(function.__name__)
+    routine = cusolver.routine(function.__name__, args)
     return _on_cpu(function, args) if routine is None else routine(*args)
 
 
@@ -237,6 +237,21 @@ def orgqr(a, tau, columns):
         for i in _batch(a):
             _call(name, letter, m, columns, k, _at(q, i), m, _at(tau, i, 1), work, work.numel())
     return q
+
+
+@over_samples
+def ormqr(a, tau, C, left, adjoint):
+    """Q C, or C Q unless `left`, where Q is the whole product of geqrf's reflectors (`adjoint`: Qᴴ). All have the same batch."""
+    a, tau, C, letter = column_major(a), tau.detach().contiguous().resolve_conj(), column_major(C), _LETTERS[a.dtype]
+    (m, n), k = C.shape[-2:], tau.size(-1)
+    if not (C.numel() and k):
+        return C
+    name, form = ("unmqr", b"C") if a.is_complex() else ("ormqr", b"T")
+    options = (b"L" if left else b"R", form if adjoint else b"N", m, n, k)
+    work, _ = _workspace(lambda work, _: _call(name, letter, *options, a, a.size(-2), tau, C, m, work, -1), a.dtype)
+    for i in _batch(a):
+        _call(name, letter, *options, _at(a, i), a.size(-2), _at(tau, i, 1), _at(C, i), m, work, work.numel())
+    return C
 
 
 @over_samples

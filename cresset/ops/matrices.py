@@ -225,6 +225,8 @@ def ormqr(input, tau, other, left=True, transpose=False):
     tensor([[5.],
             [0.]])
     """
+    from cresset.linalg import lapack
+    from cresset.linalg.calling import is_differentiated
     from cresset.linalg.factorizations import check_reflectors, reflectors
 
     check_reflectors("ormqr", input, tau)
@@ -238,6 +240,8 @@ def ormqr(input, tau, other, left=True, transpose=False):
             "ormqr: Expected other to have the dtype and the batch of input, "
             f"got {other.dtype} {tuple(other.shape)} and {input.dtype} {tuple(input.shape)}"
         )
+    if not is_differentiated(input, tau, other):
+        return lapack.ormqr(input, tau, other, left, transpose)
     factors = list(reflectors(input, tau))
     # Q = H₁ H₂ …: the last reflector meets a matrix on the right first. Qᴴ has them conjugated, in turn.
     for v, factor in factors if left == transpose else reversed(factors):

@@ -40,6 +40,8 @@ void add_solver(nb::module_ m) {
   m.def("ormqr", [](nb::handle a, nb::handle tau, nb::handle c, bool left, const std::string& form) {
     ormqr(matrices(a), bytes(tau), unwrap(tau.ptr()).size(-1), matrices(c), left, form_of(form));
   });
+  m.def("sytrf", [](nb::handle a, nb::handle pivots, nb::handle info) { sytrf(matrices(a), numbers(pivots), numbers(info)); });
+  m.def("sytrs", [](nb::handle a, nb::handle pivots, nb::handle b) { sytrs(matrices(a), unwrap(pivots.ptr()).data<int64_t>(), matrices(b)); });
   m.def("syevd", [](nb::handle a, nb::handle values, bool upper, bool vectors, nb::handle info) { syevd(matrices(a), bytes(values), upper, vectors, numbers(info)); });
   m.def("gesvdj", [](nb::handle a, nb::handle values, nb::handle u, nb::handle v, nb::handle info) { with_bases(a, values, u, v, info, gesvdj); }, nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(),
         nb::arg());

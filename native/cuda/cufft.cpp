@@ -1,6 +1,6 @@
 #include "cuda/cufft.h"
 
-#include <cstring>
+#include <algorithm>
 #include <list>
 #include <mutex>
 #include <unordered_map>
@@ -99,11 +99,12 @@ Plan make_plan(const FourierSizes& s) {
       check((s.sizes[d] & (s.sizes[d] - 1)) == 0, "fft: cuFFT only supports dimensions whose sizes are powers of two when computing in half precision, but got a signal size of ", s.sizes[d]);
   long long sizes[3] = {s.sizes[0], s.sizes[1], s.sizes[2]};
   long long* const embedding = s.step ? sizes : nullptr;  // null: everything is dense, and steps are not read
+  const long long step = std::max<int64_t>(s.step, 1), batch_step = std::max<int64_t>(s.batch_step, 1);
   CRESSET_CUFFT(cufftCreate(&plan.handle));
   FftStatus status = library().cufftSetAutoAllocation(plan.handle, 0);
   if (status == kDone)
-    status = library().cufftXtMakePlanMany(plan.handle, static_cast<int>(s.rank), sizes, embedding, s.step, s.batch_step, s.kind == FourierSizes::from_real ? real : complex, embedding, s.step,
-                                           s.batch_step, s.kind == FourierSizes::to_real ? real : complex, s.batch, &plan.workspace, complex);
+    status = library().cufftXtMakePlanMany(plan.handle, static_cast<int>(s.rank), sizes, embedding, step, batch_step, s.kind == FourierSizes::from_real ? real : complex, embedding, step, batch_step,
+                                           s.kind == FourierSizes::to_real ? real : complex, s.batch, &plan.workspace, complex);
   if (status != kDone) library().cufftDestroy(plan.handle);
   check(status == kDone, "cuFFT error: ", name_of_status(status), " (", status, ") for a transform of rank ", s.rank, ", sizes ", s.sizes[0], ", ", s.sizes[1], ", ", s.sizes[2], ", batch ", s.batch);
   return plan;

@@ -35,6 +35,10 @@ constexpr int kLower = 0, kUpper = 1, kLeft = 0, kRight = 1, kNoVectors = 0, kVe
                        void* host, size_t host_bytes, int* info))                                                                                                  \
   X(cusolverDnXgetrs, (Handle, Parameters, int form, int64_t n, int64_t columns, int type, const void* a, int64_t ld, const int64_t* pivots, int b_type, void* b,  \
                        int64_t b_ld, int* info))                                                                                                                   \
+  X(cusolverDnXsytrs_bufferSize, (Handle, int triangle, int64_t n, int64_t columns, int type, const void* a, int64_t ld, const int64_t* pivots, int b_type, void* b, \
+                                  int64_t b_ld, size_t* device, size_t* host))                                                                                     \
+  X(cusolverDnXsytrs, (Handle, int triangle, int64_t n, int64_t columns, int type, const void* a, int64_t ld, const int64_t* pivots, int b_type, void* b,          \
+                       int64_t b_ld, void* device, size_t device_bytes, void* host, size_t host_bytes, int* info))                                                 \
   X(cusolverDnXgeqrf_bufferSize, (Handle, Parameters, int64_t m, int64_t n, int type, const void* a, int64_t ld, int tau_type, const void* tau, int compute,       \
                                   size_t* device, size_t* host))                                                                                                   \
   X(cusolverDnXgeqrf, (Handle, Parameters, int64_t m, int64_t n, int type, void* a, int64_t ld, int tau_type, void* tau, int compute, void* device,                \
@@ -72,6 +76,8 @@ constexpr int kLower = 0, kUpper = 1, kLeft = 0, kRight = 1, kNoVectors = 0, kVe
     (Handle, int side, int form, int m, int n, int k, const void* a, int ld, const void* tau, const void* c, int c_ld, int* work))                                 \
   X(cusolver, ormqr, unmqr, "",                                                                                                                                    \
     (Handle, int side, int form, int m, int n, int k, const void* a, int ld, const void* tau, void* c, int c_ld, void* work, int work_size, int* info))            \
+  X(cusolver, sytrf_bufferSize, sytrf_bufferSize, "", (Handle, int n, void* a, int ld, int* work))                                                                 \
+  X(cusolver, sytrf, sytrf, "", (Handle, int triangle, int n, void* a, int ld, int* pivots, void* work, int work_size, int* info))                                 \
   X(cusolver, gesvdj_bufferSize, gesvdj_bufferSize, "",                                                                                                            \
     (Handle, int vectors, int economical, int m, int n, const void* a, int ld, const void* values, const void* u, int u_ld, const void* v, int v_ld, int* work,    \
      void* settings))                                                                                                                                              \
@@ -336,6 +342,29 @@ void ormqr(const Matrices& a, const char* tau, int64_t reflectors, const Matrice
   for (int64_t i = 0; i < a.count; ++i)
     CRESSET_LIBRARY(ormqr[a.dtype](h.solver, side, static_cast<int>(form), m, n, k, a.at(i), ld, tau + i * reflectors * size_of(a.dtype), c.at(i), m, work.data(), size,
                                    reinterpret_cast<int*>(info.data())));
+}
+
+void sytrf(const Matrices& a, int* pivots, int* info) {
+  std::lock_guard guard(lock);
+  const int n = narrow(a.rows);
+  int size = 0;
+  CRESSET_LIBRARY(sytrf_bufferSize[a.dtype](handles(a.device).solver, n, a.data, n, &size));
+  const Workspace work(a.device, static_cast<size_t>(size * size_of(a.dtype)));
+  const Handles& h = handles(a.device);
+  for (int64_t i = 0; i < a.count; ++i) CRESSET_LIBRARY(sytrf[a.dtype](h.solver, kLower, n, a.at(i), n, pivots + i * n, work.data(), size, info + i));
+}
+
+void sytrs(const Matrices& a, const int64_t* pivots, const Matrices& b) {
+  std::lock_guard guard(lock);
+  size_t device = 0, host = 0;
+  const DataType type = data_type(a.dtype);
+  const Workspace info(a.device, sizeof(int));
+  CRESSET_LIBRARY(cusolverDnXsytrs_bufferSize(handles(a.device).solver, kLower, a.rows, b.columns, type, a.data, a.rows, pivots, type, b.data, b.rows, &device, &host));
+  Buffers work(a.device, device, host);
+  const Handles& h = handles(a.device);
+  for (int64_t i = 0; i < a.count; ++i)
+    CRESSET_LIBRARY(cusolverDnXsytrs(h.solver, kLower, a.rows, b.columns, type, a.at(i), a.rows, pivots + i * a.rows, type, b.at(i), b.rows, work.device.data(), device, work.host.data(), host,
+                                     reinterpret_cast<int*>(info.data())));
 }
 
 void syevd(const Matrices& a, char* values, bool upper, bool vectors, int* info) {

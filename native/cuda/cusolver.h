@@ -33,6 +33,9 @@ void trsm(const Matrices& a, const Matrices& b, bool upper, bool left, bool unit
 void geqrf(const Matrices& a, char* tau);
 void orgqr(const Matrices& a, const char* tau, int64_t reflectors);
 void ormqr(const Matrices& a, const char* tau, int64_t reflectors, const Matrices& c, bool left, Form form);
+// Symmetric matrices, of which the lower triangle is read; a pivot of a block of two is negative.
+void sytrf(const Matrices& a, int* pivots, int* info);
+void sytrs(const Matrices& a, const int64_t* pivots, const Matrices& b);
 void syevd(const Matrices& a, char* values, bool upper, bool vectors, int* info);
 // By Jacobi's rotations: v is V, not its adjoint. Null: only values.
 void gesvdj(const Matrices& a, char* values, const Matrices* u, const Matrices* v, int* info);

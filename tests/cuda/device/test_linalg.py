@@ -244,6 +244,36 @@ def test_reflectors():
     agrees(lambda a, tau, c: cresset.ormqr(a, tau, c), *cresset.geqrf(a), made(2, 5, 4, seed=1))
 
 
+@EVERY_DTYPE
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_products_with_reflectors(dtype, left, transpose):
+    a, tau = cresset.geqrf(made(2, 5, 3, dtype=dtype))
+    c = made(2, *((5, 4) if left else (4, 5)), dtype=dtype, seed=1)
+    for gradients in (False, True):
+        agrees(lambda a, tau, c: cresset.ormqr(a, tau, c, left, transpose), a, tau, c, dtype=dtype, gradients=gradients)
+
+
+# ---------------------------------------------------------------- A = L D Lᵀ
+
+
+@EVERY_DTYPE
+@EVERY_BATCH
+def test_symmetric_factorizations(dtype, batch):
+    a, b = made(*batch, 6, 6, dtype=dtype), made(*batch, 6, 2, dtype=dtype, seed=1)
+    a = a + a.mT
+    factors = linalg.ldl_factor(a.cuda())
+    close(a.cuda() @ linalg.ldl_solve(*factors, b.cuda()), b, dtype)
+    agrees(linalg.ldl_solve, *linalg.ldl_factor(a), b, dtype=dtype, gradients=False)
+    assert linalg.ldl_factor_ex(a.cuda()).info.tolist() == linalg.ldl_factor_ex(a).info.tolist()
+
+
+def test_hermitian_factorizations_are_made_on_the_cpu():
+    a = positive(3, 3, dtype="complex128").cuda()
+    with pytest.raises(NotImplementedError, match="sytrf"):
+        linalg.ldl_factor(a, hermitian=True)
+
+
 # ---------------------------------------------------------------- eigenvalues
 
 

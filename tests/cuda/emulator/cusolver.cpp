@@ -125,6 +125,18 @@ Result ormqr(int type, Handle* h, int side, int form, int m, int n, int k, const
                        }));
 }
 
+Result sytrf(int type, Handle* h, int fill, int n, void* a, int lda, int* pivots, void* work, int size, int* info) {
+  if (!h || fill != 0 || n < 1 || lda < n || size < kWork) return refused("cusolverDnSytrf", "a size, or the upper triangle, which is not emulated");
+  return given(work_on("cusolverDnSytrf", h,
+                       {Range::matrix("A", type, a, n, n, lda), {"the pivots", pivots, uint64_t(n) * 4}, {"the workspace", work, uint64_t(size) * bytes_of(type)}, one(info)}, [=] {
+                         Matrix m(type, a, n, n, lda);
+                         std::vector<int64_t> found;
+                         *info = factor_symmetric(m, found);
+                         std::copy(found.begin(), found.end(), pivots);
+                         m.store(type, a, lda);
+                       }));
+}
+
 Result potrf_batched(int type, Handle* h, int fill, int n, void** a, int lda, int* info, int count) {
   if (!h || fill < 0 || fill > 1 || n < 0 || lda < std::max(1, n) || count < 0) return refused("cusolverDnPotrfBatched", "a size or a choice");
   return given(work_on("cusolverDnPotrfBatched", h, {{"the pointers", a, uint64_t(count) * 8}, {"info", info, uint64_t(count) * 4}}, [=] {
@@ -189,6 +201,20 @@ EMULATOR_API int cusolverDnXgetrs(Handle* h, void* parameters, int form, int64_t
     right.store(type, b, ldb);
     *info = 0;
   }));
+}
+
+EMULATOR_API int cusolverDnXsytrs_bufferSize(Handle*, int, int64_t, int64_t, int, const void*, int64_t, const int64_t*, int, void*, int64_t, size_t* device, size_t* host) { return sizes(device, host); }
+EMULATOR_API int cusolverDnXsytrs(Handle* h, int fill, int64_t n, int64_t columns, int type, const void* a, int64_t lda, const int64_t* pivots, int b_type, void* b, int64_t ldb, void* device,
+                                  size_t device_bytes, void* host, size_t host_bytes, int* info) {
+  const Buffers buffers{device, device_bytes, host, host_bytes};
+  if (!h || fill != 0 || n < 1 || columns < 1 || !is_type(type) || b_type != type || lda < n || ldb < n || !buffers.are_good()) return refused("cusolverDnXsytrs", "an argument");
+  return given(work_on("cusolverDnXsytrs", h,
+                       {Range::matrix("A", type, a, n, n, lda), Range::matrix("B", type, b, n, columns, ldb), {"the pivots", pivots, uint64_t(n) * 8}, buffers.range(), one(info)}, [=] {
+                         Matrix right(type, b, n, columns, ldb);
+                         solve_symmetric(Matrix(type, a, n, n, lda), pivots, right);
+                         right.store(type, b, ldb);
+                         *info = 0;
+                       }));
 }
 
 EMULATOR_API int cusolverDnXgeqrf_bufferSize(Handle*, void*, int64_t, int64_t, int, const void*, int64_t, int, const void*, int, size_t* device, size_t* host) { return sizes(device, host); }
@@ -296,6 +322,10 @@ EMULATOR_API int cusolverDnXgeev(Handle* h, void* parameters, int left, int righ
   EMULATOR_API int cusolverDn##letter##orm##_bufferSize(Handle*, int, int, int, int, int, const void*, int, const void*, const void*, int, int* size) { return *size = kWork, SUCCESS; }     \
   EMULATOR_API int cusolverDn##letter##orm(Handle* h, int side, int form, int m, int n, int k, const void* a, int lda, const void* tau, void* c, int ldc, void* work, int size, int* info) { \
     return ormqr(type, h, side, form, m, n, k, a, lda, tau, c, ldc, work, size, info);                                                                                                       \
+  }                                                                                                                                                                                          \
+  EMULATOR_API int cusolverDn##letter##sytrf_bufferSize(Handle*, int, void*, int, int* size) { return *size = kWork, SUCCESS; }                                                              \
+  EMULATOR_API int cusolverDn##letter##sytrf(Handle* h, int fill, int n, void* a, int lda, int* pivots, void* work, int size, int* info) {                                                   \
+    return sytrf(type, h, fill, n, a, lda, pivots, work, size, info);                                                                                                                        \
   }                                                                                                                                                                                          \
   EMULATOR_API int cusolverDn##letter##gesvdj_bufferSize(Handle*, int, int, int, int, const void*, int, const void*, const void*, int, const void*, int, int* size, void*) {                 \
     return gesvdj_size(size);                                                                                                                                                                \

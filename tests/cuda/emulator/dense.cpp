@@ -166,6 +166,80 @@ Matrix reflections(const Matrix& a, const std::vector<Number>& tau) {
   return q;
 }
 
+int factor_symmetric(Matrix& a, std::vector<int64_t>& pivots) {
+  const double alpha = (1 + std::sqrt(17.0)) / 8;
+  const auto size = [](Number x) { return std::abs(x.real()) + std::abs(x.imag()); };
+  const int64_t n = a.rows;
+  int info = 0;
+  for (int64_t k = 0, step = 1; k < n; k += step) {
+    step = 1;
+    int64_t other = k, far = k;
+    double column = 0, row = 0;
+    for (int64_t i = k + 1; i < n; ++i)
+      if (size(a(i, k)) > column) column = size(a(i, k)), far = i;
+    if (std::max(size(a(k, k)), column) == 0) {
+      if (!info) info = int(k + 1);
+      pivots.push_back(k + 1);
+      continue;
+    }
+    if (size(a(k, k)) < alpha * column) {
+      for (int64_t j = k; j < far; ++j) row = std::max(row, size(a(far, j)));
+      for (int64_t i = far + 1; i < n; ++i) row = std::max(row, size(a(i, far)));
+      if (size(a(k, k)) < alpha * column * (column / row)) other = far, step = size(a(far, far)) >= alpha * row ? 1 : 2;
+    }
+    const int64_t last = k + step - 1;
+    if (other != last) {
+      for (int64_t i = other + 1; i < n; ++i) std::swap(a(i, last), a(i, other));
+      for (int64_t j = last + 1; j < other; ++j) std::swap(a(j, last), a(other, j));
+      std::swap(a(last, last), a(other, other));
+      if (step == 2) std::swap(a(k + 1, k), a(other, k));
+    }
+    if (step == 1) {
+      for (int64_t j = k + 1; j < n; ++j)
+        for (int64_t i = j; i < n; ++i) a(i, j) -= a(i, k) * a(j, k) / a(k, k);
+      for (int64_t i = k + 1; i < n; ++i) a(i, k) /= a(k, k);
+      pivots.push_back(other + 1);
+      continue;
+    }
+    const Number between = a(k + 1, k), first = a(k + 1, k + 1) / between, second = a(k, k) / between, factor = 1.0 / (first * second - 1.0) / between;
+    for (int64_t j = k + 2; j < n; ++j) {
+      const Number one = factor * (first * a(j, k) - a(j, k + 1)), two = factor * (second * a(j, k + 1) - a(j, k));
+      for (int64_t i = j; i < n; ++i) a(i, j) -= a(i, k) * one + a(i, k + 1) * two;
+      a(j, k) = one, a(j, k + 1) = two;
+    }
+    pivots.insert(pivots.end(), 2, -(other + 1));
+  }
+  return info;
+}
+
+void solve_symmetric(const Matrix& a, const int64_t* pivots, Matrix& b) {
+  const int64_t n = a.rows;
+  for (int64_t c = 0; c < b.columns; ++c) {
+    const auto exchange = [&](int64_t i, int64_t j) { std::swap(b(i, c), b(j, c)); };
+    for (int64_t k = 0; k < n;) {
+      if (pivots[k] > 0) {
+        exchange(k, pivots[k] - 1);
+        for (int64_t i = k + 1; i < n; ++i) b(i, c) -= a(i, k) * b(k, c);
+        b(k, c) /= a(k, k);
+        ++k;
+        continue;
+      }
+      exchange(k + 1, -pivots[k] - 1);
+      for (int64_t i = k + 2; i < n; ++i) b(i, c) -= a(i, k) * b(k, c) + a(i, k + 1) * b(k + 1, c);
+      const Number x = b(k, c), y = b(k + 1, c), p = a(k, k), q = a(k + 1, k), r = a(k + 1, k + 1), determinant = p * r - q * q;
+      b(k, c) = (r * x - q * y) / determinant, b(k + 1, c) = (p * y - q * x) / determinant;
+      k += 2;
+    }
+    for (int64_t k = n - 1; k >= 0;) {
+      const int64_t first = pivots[k] > 0 ? k : k - 1;
+      for (int64_t j = first; j <= k; ++j)
+        for (int64_t i = k + 1; i < n; ++i) b(j, c) -= a(i, j) * b(i, c);
+      exchange(k, std::abs(pivots[k]) - 1);
+      k = first - 1;
+    }
+  }
+}
+
 namespace {
 
 // The rotation that makes two columns orthogonal: p' = c p - s w q, q' = s p + c w q, with w of size 1.

@@ -35,6 +35,8 @@ void solve_lu(const Matrix& lu, const int64_t* pivots, Matrix& b, Form form);
 void solve_triangle(const Matrix& a, Matrix& b, bool upper, bool left, bool unit, Form form);
 void factor_qr(Matrix& a, std::vector<Number>& tau);
 Matrix reflections(const Matrix& a, const std::vector<Number>& tau);  // the square product of the reflectors
+int factor_symmetric(Matrix& a, std::vector<int64_t>& pivots);        // by Bunch and Kaufman, of the lower triangle
+void solve_symmetric(const Matrix& a, const int64_t* pivots, Matrix& b);
 std::vector<double> eigen_hermitian(Matrix& a, bool upper);          // a becomes the vectors; values rise
 // False: they do not converge. U and V are square.
 bool singular_values(const Matrix& a, Matrix& u, std::vector<double>& values, Matrix& v);
