@@ -202,3 +202,15 @@ def test_plans_are_kept():
         plans.max_size = -1
     plans.clear()
     assert plans.size == 0
+
+
+def test_graphs():
+    x = made(4, 16).cuda()
+    expected = cresset.fft.irfft(cresset.fft.fft(x))  # makes the plans
+    cresset.cuda.synchronize()
+    graph = cresset.cuda.CUDAGraph()
+    with cresset.cuda.graph(graph):
+        result = cresset.fft.irfft(cresset.fft.fft(x))
+    x.mul_(2)
+    graph.replay()
+    cresset.testing.assert_close(result, expected * 2)
