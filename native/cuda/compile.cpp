@@ -190,7 +190,9 @@ namespace {
 // Names the processor too: sm_90a has the instructions that only this generation has.
 std::vector<std::string> usual_options(int device) {
   const Properties& p = properties(device);
-  return {join("--gpu-architecture=sm_", p.major, p.minor, p.major >= 9 ? "a" : ""), "--std=c++20", "--fmad=false", "--device-as-default-execution-space", "--minimal", "-I" + folder()};
+  std::vector<std::string> all = {join("--gpu-architecture=sm_", p.major, p.minor, p.major >= 9 ? "a" : ""), "--std=c++20", "--fmad=false", "--device-as-default-execution-space", "-I" + folder()};
+  if (nvrtc().major * 100 + nvrtc().minor >= 1204) all.push_back("--minimal");  // without NVRTC's declarations of textures and of CUDA's run time
+  return all;
 }
 }  // namespace
 

@@ -167,19 +167,10 @@ void run_sum(Call& c) {
   const Tensor t = c.tensor(0);
   reduce_into(c, t, reduced_by<kForm>(c, t), kOperation);
 }
-Tensor without_nan(const Tensor& t) {
-  static const Operator& clean = *Registry::instance().find("nan_to_num");
-  Call inner(clean);
-  inner.args[0] = Value(t), inner.args[1] = Value(0.0);
-  inner.args[2] = Value(std::numeric_limits<double>::infinity()), inner.args[3] = Value(-std::numeric_limits<double>::infinity());
-  execute(inner);
-  return inner.outputs[0];
-}
-// To an integer dtype each element is converted; before that nan is dropped, which no integer is.
+// The kernel drops nan before a conversion to an integer dtype could hide it.
 void run_nansum(Call& c) {
-  Tensor t = c.tensor(0);
-  if (is_floating(t.dtype()) && !is_differentiable(c.out().dtype())) t = without_nan(t);
-  reduce_into(c, t, dims_at(c, 1, t), is_floating(t.dtype()) && is_differentiable(c.out().dtype()) ? Operation::nansum : Operation::sum);
+  const Tensor t = c.tensor(0);
+  reduce_into(c, t, dims_at(c, 1, t), Operation::nansum);
 }
 template <Form kForm>
 void run_product(Call& c) {

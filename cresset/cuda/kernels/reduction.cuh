@@ -12,6 +12,12 @@ using T = ELEMENT;
 using C = COMPUTED;
 using R = RESULT;
 
+#if BIG
+using Index = int64_t;
+#else
+using Index = uint32_t;  // of elements: there are fewer than 2^31
+#endif
+
 constexpr int kBlock = 256;
 constexpr int kUnroll = 4;
 
@@ -47,12 +53,7 @@ struct Operation {
   using Lane = C;
   using Accumulator = wide<C>;
   static CRESSET_INLINE Lane start() { return C(0); }
-  static CRESSET_INLINE void step(Lane& lane, C x, int64_t) {
-#if OPERATION == 1
-    if (x != x) return;
-#endif
-    lane = added(lane, x);
-  }
+  static CRESSET_INLINE void step(Lane& lane, C x, int64_t) { lane = added(lane, x); }
   static CRESSET_INLINE Accumulator total(const Lane& lane) { return convert<Accumulator>(lane); }
   static CRESSET_INLINE void merge(Accumulator& a, const Accumulator& b) { a = added(a, b); }
   static CRESSET_INLINE void finish(const Accumulator& a, const Plan& plan, int64_t at) {
@@ -304,6 +305,8 @@ CRESSET_INLINE void step(Lane& lane, T x, T other, int64_t index, C constant) {
   Operation::step(lane, convert<C>(x), convert<C>(other), constant);
 #elif OPERATION == 13 || OPERATION == 14 || OPERATION == 17
   Operation::step(lane, convert<C>(x), index, constant);
+#elif OPERATION == 1
+  if (const auto value = convert<opmath<T>>(x); value == value) Operation::step(lane, convert<C>(x), index);
 #else
   Operation::step(lane, convert<C>(x), index);
 #endif
@@ -395,10 +398,10 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_rows(const Plan plan
   if (result < plan.count) {
     const Source source(plan, plan.kept.offset<BIG>(result));
     const C constant = constant_of(plan, result);
-    const int64_t begin = blockIdx.y * plan.chunk, end = begin + plan.chunk < plan.length ? begin + plan.chunk : plan.length;
-    const int64_t last = begin + (end - begin) / VECTOR * VECTOR, stride = static_cast<int64_t>(plan.lanes) * VECTOR;
-    const auto place = [&](int64_t i) { return CONTIGUOUS ? i : plan.folded.offset<BIG>(i); };
-    int64_t i = begin + lane * VECTOR;
+    const Index chunk = static_cast<Index>(plan.chunk), length = static_cast<Index>(plan.length), begin = blockIdx.y * chunk;
+    const Index end = begin + chunk < length ? begin + chunk : length, last = begin + (end - begin) / VECTOR * VECTOR, stride = plan.lanes * VECTOR;
+    const auto place = [&](Index i) { return CONTIGUOUS ? static_cast<int64_t>(i) : plan.folded.offset<BIG>(i); };
+    Index i = begin + lane * VECTOR;
 #pragma unroll 1
     for (; i + stride * (kUnroll - 1) < last; i += stride * kUnroll) {
       Loads<kUnroll> loads;
@@ -444,8 +447,9 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_columns(const Plan p
     C constants[VECTOR];
 #pragma unroll
     for (int k = 0; k < VECTOR; ++k) constants[k] = constant_of(plan, result + k);
-    const int64_t begin = blockIdx.y * plan.chunk, end = begin + plan.chunk < plan.length ? begin + plan.chunk : plan.length;
-    int64_t i = begin + (threadIdx.x >> shift);
+    const Index chunk = static_cast<Index>(plan.chunk), length = static_cast<Index>(plan.length), begin = blockIdx.y * chunk;
+    const Index end = begin + chunk < length ? begin + chunk : length;
+    Index i = begin + (threadIdx.x >> shift);
 #pragma unroll 1
     for (; i + down * (kUnroll - 1) < end; i += down * kUnroll) {
       Loads<kUnroll> loads;
