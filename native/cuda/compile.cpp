@@ -1,5 +1,6 @@
 #include "cuda/compile.h"
 
+#include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,6 +47,10 @@ struct Nvrtc {
     look_up(log, "nvrtcGetProgramLog");
     look_up(destroy, "nvrtcDestroyProgram");
     version(&major, &minor);
+    // NVRTC asks the system for this library of its own, which finds it only when it is open already: in NVIDIA's Python package it lies beside it.
+    Dl_info place{};
+    if (dladdr(reinterpret_cast<void*>(version), &place) && place.dli_fname)
+      dlopen((files::path(place.dli_fname).parent_path() / join("libnvrtc-builtins.so.", major, ".", minor)).c_str(), RTLD_NOW | RTLD_LOCAL);
   }
 };
 const Nvrtc& nvrtc() {

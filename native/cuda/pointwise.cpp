@@ -38,9 +38,13 @@ struct KeyHash {
     return h;
   }
 };
+struct Compiled {
+  FunctionHandle function = nullptr;
+  int unroll = 1;  // vectors, or elements where it is strided, that a thread has
+};
 struct Kernels {
   std::mutex lock;
-  std::unordered_map<Key, Kernel, KeyHash> all;
+  std::unordered_map<Key, Compiled, KeyHash> all;
 };
 Kernels& kernels() {
   static auto* the = new Kernels;
@@ -49,17 +53,30 @@ Kernels& kernels() {
 // What the thread launched last, by the low bits of the hash: found without a lock.
 struct Recent {
   Key key;
-  FunctionHandle function;
+  Compiled compiled;
 };
 constexpr size_t kRecent = 512;
 thread_local Recent recent[kRecent];
 
-int unroll_of(const Key& k) { return k.vector ? (k.count > 2 ? 2 : 4) : 2; }
+// Whether a formula calls a function of some length: exp, but not floor.
+bool is_long(std::string_view text) {
+  constexpr std::string_view kShort[] = {"abs", "floor", "ceil", "trunc", "rint", "copysign", "signbit", "add", "sub", "mul", "neg", "real", "imag", "conj", "complex"};
+  constexpr std::string_view kCall = "math::";
+  for (size_t at = text.find(kCall); at != text.npos; at = text.find(kCall, at)) {
+    at += kCall.size();
+    if (std::ranges::find(kShort, text.substr(at, text.find('(', at) - at)) == std::end(kShort)) return true;
+  }
+  return false;
+}
+// As many loads at once as keep the memory busy. Half as many do with a long formula, which a thread has a copy of for each element: of those, compiling
+// is what takes long.
+int unroll_of(const Key& k, bool is_long) { return (k.vector && k.count <= 2 ? 4 : 2) / (is_long ? 2 : 1); }
 
-Kernel compile(const Key& k, const Operator* op) {
+Compiled compile(const Key& k, const Operator* op) {
   const auto type = [&](int i) { return join("dtype_", tag_of(static_cast<Dtype>(k.dtypes[i]))); };
   std::string text = op ? formula_text(op->pointwise->name, k.which, kComputeNames[k.compute])
                         : join("#include \"math.cuh\"\n__device__ __forceinline__ ", type(1), " formula(", type(1), " x, const Attribute*) { return x; }\n");
+  const int unroll = unroll_of(k, is_long(text));
   std::string inputs, arguments;
   for (int i = 1; i < k.count; ++i) {
     const bool number = k.on_host >> i & 1;
@@ -68,20 +85,19 @@ Kernel compile(const Key& k, const Operator* op) {
   }
   text += join("#define RESULT ", type(0), "\n#define OPERANDS ", static_cast<int>(k.count), "\n#define EACH_INPUT(P, N)", inputs, "\n#define ARGUMENTS(P, N)", arguments, "\n");
   text += "#include \"pointwise.cuh\"\n";
-  std::vector<std::string> options = {join("-DBLOCK=", kBlockSize), join("-DUNROLL=", unroll_of(k))};
+  std::vector<std::string> options = {join("-DBLOCK=", kBlockSize), join("-DUNROLL=", unroll)};
   if (k.vector) options.push_back(join("-DVECTOR=", static_cast<int>(k.vector)));
   else options.push_back(join("-DRANK=", static_cast<int>(k.rank))), options.push_back(join("-DBIG=", static_cast<int>(k.big)));
-  return load_kernel(k.device, text, k.vector ? "pointwise" : "pointwise_strided", options);
+  return {load_kernel(k.device, text, k.vector ? "pointwise" : "pointwise_strided", options).function, unroll};
 }
 
-FunctionHandle find(const Key& k, const Operator* op) {
+const Compiled& find(const Key& k, const Operator* op) {
   Recent& slot = recent[KeyHash()(k) % kRecent];
-  if (slot.function && slot.key == k) [[likely]] return slot.function;
+  if (slot.compiled.function && slot.key == k) [[likely]] return slot.compiled;
   std::lock_guard guard(kernels().lock);
   const auto found = kernels().all.find(k);
-  const Kernel kernel = found != kernels().all.end() ? found->second : kernels().all[k] = compile(k, op);
-  slot = {k, kernel.function};
-  return kernel.function;
+  slot = {k, found != kernels().all.end() ? found->second : kernels().all[k] = compile(k, op)};
+  return slot.compiled;
 }
 
 // The parameters of a kernel, laid out as struct Plan and struct StridedPlan in pointwise.cuh: everything is a multiple of eight bytes.
@@ -104,8 +120,9 @@ class Parameters {
   size_t size_ = 0;
 };
 
-void launch_blocks(const Key& key, const Operator* op, const Place& place, int64_t count, int64_t per_block, const Parameters& parameters) {
-  launch_bytes(find(key, op), place, divide_up(count, per_block), kBlockSize, parameters.bytes());
+void launch_blocks(const Key& key, const Operator* op, const Place& place, int64_t count, const Parameters& parameters) {
+  const Compiled& compiled = find(key, op);
+  launch_bytes(compiled.function, place, divide_up(count, int64_t{kBlockSize} * compiled.unroll * std::max<int>(key.vector, 1)), kBlockSize, parameters.bytes());
 }
 
 void put_plan(Parameters& to, const DenseLaunch& l, int attribute_count) {
@@ -141,7 +158,7 @@ void launch_dense_walk(const Operator* op, const DenseLaunch& l) {
     if (!(l.on_host >> i & 1) && reinterpret_cast<uintptr_t>(l.data[i]) % static_cast<uintptr_t>(key.vector * size_of(l.dtypes[i])) != 0) key.vector = 1;
   Parameters parameters;
   put_plan(parameters, l, op && op->pointwise ? op->pointwise->scalar_count : 0);
-  launch_blocks(key, op, place, l.elements, int64_t{kBlockSize} * key.vector * unroll_of(key), parameters);
+  launch_blocks(key, op, place, l.elements, parameters);
 }
 
 // Every operand in memory walks the elements in the order in which they lie.
@@ -192,7 +209,7 @@ void launch_elements(const Operator* op, const PointwiseLaunch& l) {
   for (int64_t d = 0; d < rank; ++d) parameters.put(Divider(walked.empty() ? 1 : walked[d]));
   for (int i = 0; i < l.count; ++i)
     for (int64_t d = 0; d < rank; ++d) parameters.put(l.on_host >> i & 1 || walked.empty() ? int64_t{0} : strides[i][d]);
-  launch_blocks(key, op, place, count, int64_t{kBlockSize} * unroll_of(key), parameters);
+  launch_blocks(key, op, place, count, parameters);
 }
 
 }  // namespace
