@@ -65,6 +65,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) many(const Table table) {
   int rest = 0;
   if (aligned) {
     rest = share.count - share.count % VECTOR;
+#pragma unroll 1
     for (int at = static_cast<int>(threadIdx.x) * VECTOR; at < rest; at += kStep * UNROLL) {
       EACH_TENSOR(VECTORS)
 #pragma unroll
@@ -86,6 +87,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) many(const Table table) {
         }
     }
   }
+#pragma unroll 1
   for (int i = rest + static_cast<int>(threadIdx.x); i < share.count; i += BLOCK) {
     EACH_TENSOR(WIDEN_ONE)
     UNSCALE
