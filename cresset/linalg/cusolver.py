@@ -78,8 +78,10 @@ def potrf(A, upper):
 
 
 def trsm(A, B, upper, left, unitriangular):
-    X = column_major(B)
-    if X.numel():
+    X, A = column_major(B), A.detach()
+    if X.numel() and A.is_contiguous() and not A.is_conj():  # row after row: what lies column after column is the transpose
+        _solver.trsm(A.mT, X, not upper, left, unitriangular, "T")
+    elif X.numel():
         _solver.trsm(in_columns(A), X, upper, left, unitriangular, "N")
     return X
 
@@ -156,14 +158,18 @@ def _by_rotations(A, vectors, full_matrices):
     S, info = uninitialised(A, k, dtype=real_dtype(A.dtype)), _infos(A)
     U = V = None
     if vectors:
-        U, V = uninitialised(A, m, m if full_matrices else k), uninitialised(A, n, n if full_matrices else k)
+        # Small matrices are worked on together, which gives square U and V.
+        whole = full_matrices or (max(m, n) <= 32 and info.numel() > 1)
+        U, V = uninitialised(A, m, m if whole else k), uninitialised(A, n, n if whole else k)
     if S.numel():
         _solver.gesvdj(column_major(A), S, U, V, info)
     else:
         for basis in (U, V) if vectors else ():
             basis.zero_()
             basis.diagonal(0, -2, -1).fill_(1)
-    return U, S, V.mH if vectors else None, info
+    if not vectors:
+        return None, S, None, info
+    return (U, S, V.mH, info) if full_matrices else (U[..., :k], S, V[..., :k].mH, info)
 
 
 def _by_bidiagonals(A, vectors, full_matrices):
