@@ -32,9 +32,9 @@ static_assert(sizeof(Heuristic) == 96);
 
 // Numbers of cuBLAS's interface.
 constexpr LtStatus kDone = 0;
-enum DataType : int { kR32F = 0, kR64F = 1, kR16F = 2, kC32F = 4, kC64F = 5, kR16BF = 14 };
-enum ComputeType : int { kCompute32F = 68, kCompute64F = 70, kCompute32FTF32 = 77 };
-enum ProductAttribute : int { kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8 };
+enum DataType : int { kR32F = 0, kR64F = 1, kR16F = 2, kR8I = 3, kC32F = 4, kC64F = 5, kR32I = 10, kR16BF = 14, kR8E4M3 = 28, kR8E5M2 = 29 };
+enum ComputeType : int { kCompute32F = 68, kCompute64F = 70, kCompute32I = 72, kCompute32FTF32 = 77 };
+enum ProductAttribute : int { kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8, kScalePointerA = 17, kScalePointerB = 18, kFastSums = 25 };
 enum LayoutAttribute : int { kBatchCount = 5, kBatchStep = 6 };
 enum PreferenceAttribute : int { kMaxWorkspace = 1, kReductionSchemes = 3, kAlignmentA = 5, kAlignmentB = 6, kAlignmentC = 7, kAlignmentD = 8 };
 constexpr uint32_t kEpilogueBias = 4;
@@ -105,6 +105,10 @@ DataType data_type(Dtype d) {
     case Dtype::bf16: return kR16BF;
     case Dtype::c64: return kC32F;
     case Dtype::c128: return kC64F;
+    case Dtype::i8: return kR8I;
+    case Dtype::i32: return kR32I;
+    case Dtype::f8e4m3fn: return kR8E4M3;
+    case Dtype::f8e5m2: return kR8E5M2;
     default: return kR32F;
   }
 }
@@ -112,7 +116,7 @@ DataType data_type(Dtype d) {
 // What a plan depends on; compared as bytes, so that everything in it is set.
 struct Key {
   int64_t m, n, k, batch, lda, ldb, ldc, ldd, a_step, b_step, c_step, d_step;
-  uint8_t dtype, device, transposed, bias, fast, alignment_a, alignment_b, alignment_c, alignment_d, alignment_bias, unused[6];
+  uint8_t dtype, device, transposed, bias, fast, alignment_a, alignment_b, alignment_c, alignment_d, alignment_bias, b_dtype, d_dtype, fast_sums, unused[3];
   bool operator==(const Key& o) const { return std::memcmp(this, &o, sizeof(Key)) == 0; }
 };
 static_assert(sizeof(Key) == 14 * 8);
@@ -167,12 +171,18 @@ Descriptor layout(DataType type, int64_t rows, int64_t columns, int64_t ld, int6
   return d;
 }
 
+void set_scales(Descriptor product, const void* a, const void* b) {
+  library().cublasLtMatmulDescSetAttribute(product, kScalePointerA, &a, sizeof a);
+  library().cublasLtMatmulDescSetAttribute(product, kScalePointerB, &b, sizeof b);
+}
+
 Plan make_plan(const Key& key, const MatrixProduct& p) {
   Plan plan;
-  const DataType type = data_type(p.dtype);
+  const DataType type = data_type(p.dtype), b_type = data_type(p.type_of_b()), d_type = data_type(p.type_of_d());
+  const bool small = type == kR8E4M3 || type == kR8E5M2;
   const bool wide = type == kR64F || type == kC64F;
-  const ComputeType compute = wide ? kCompute64F : key.fast && (type == kR32F || type == kC32F) ? kCompute32FTF32 : kCompute32F;
-  const DataType scale = type == kR16F || type == kR16BF ? kR32F : type;
+  const ComputeType compute = wide ? kCompute64F : type == kR8I ? kCompute32I : key.fast && (type == kR32F || type == kC32F) ? kCompute32FTF32 : kCompute32F;
+  const DataType scale = type == kR8I ? kR32I : small || type == kR16F || type == kR16BF ? kR32F : type;
   CRESSET_CUBLASLT(cublasLtMatmulDescCreate(&plan.product, compute, scale));
   const int32_t transpose_a = p.a.transposed, transpose_b = p.b.transposed;
   CRESSET_CUBLASLT(cublasLtMatmulDescSetAttribute(plan.product, kTransposeA, &transpose_a, sizeof transpose_a));
@@ -181,10 +191,15 @@ Plan make_plan(const Key& key, const MatrixProduct& p) {
     CRESSET_CUBLASLT(cublasLtMatmulDescSetAttribute(plan.product, kEpilogue, &kEpilogueBias, sizeof kEpilogueBias));
     CRESSET_CUBLASLT(cublasLtMatmulDescSetAttribute(plan.product, kBiasPointer, &p.bias, sizeof p.bias));
   }
+  if (small) {
+    set_scales(plan.product, p.a_scale, p.b_scale);
+    const int8_t fast = p.fast_sums;
+    CRESSET_CUBLASLT(cublasLtMatmulDescSetAttribute(plan.product, kFastSums, &fast, sizeof fast));
+  }
   plan.a = p.a.transposed ? layout(type, p.k, p.m, p.a.ld, p.batch, p.a.batch_step) : layout(type, p.m, p.k, p.a.ld, p.batch, p.a.batch_step);
-  plan.b = p.b.transposed ? layout(type, p.n, p.k, p.b.ld, p.batch, p.b.batch_step) : layout(type, p.k, p.n, p.b.ld, p.batch, p.b.batch_step);
-  plan.c = layout(type, p.m, p.n, key.ldc, p.batch, key.c_step);
-  plan.d = layout(type, p.m, p.n, p.ldd, p.batch, p.d_step);
+  plan.b = p.b.transposed ? layout(b_type, p.n, p.k, p.b.ld, p.batch, p.b.batch_step) : layout(b_type, p.k, p.n, p.b.ld, p.batch, p.b.batch_step);
+  plan.c = layout(d_type, p.m, p.n, key.ldc, p.batch, key.c_step);
+  plan.d = layout(d_type, p.m, p.n, p.ldd, p.batch, p.d_step);
 
   Descriptor preference = nullptr;
   CRESSET_CUBLASLT(cublasLtMatmulPreferenceCreate(&preference));
@@ -216,6 +231,9 @@ struct Factor {
     const double parts[2] = {s.real, s.imag};
     if (dtype == Dtype::f64 || dtype == Dtype::c128) {
       std::memcpy(bytes, parts, sizeof parts);
+    } else if (dtype == Dtype::i8) {
+      const auto whole = static_cast<int32_t>(s.real);
+      std::memcpy(bytes, &whole, sizeof whole);
     } else {
       const float narrow[2] = {static_cast<float>(parts[0]), static_cast<float>(parts[1])};
       std::memcpy(bytes, narrow, sizeof narrow);
@@ -239,6 +257,7 @@ bool multiply(const Place& place, const MatrixProduct& p) {
   const std::atomic<bool>& setting = p.dtype == Dtype::f16 ? product_settings.reduced_f16 : p.dtype == Dtype::bf16 ? product_settings.reduced_bf16 : product_settings.tf32;
   key.fast = setting.load(std::memory_order_relaxed);
   key.alignment_a = alignment_of(p.a.data), key.alignment_b = alignment_of(p.b.data), key.alignment_c = alignment_of(c), key.alignment_d = alignment_of(p.d);
+  key.b_dtype = static_cast<uint8_t>(p.type_of_b()), key.d_dtype = static_cast<uint8_t>(p.type_of_d()), key.fast_sums = p.fast_sums;
   key.alignment_bias = p.bias ? alignment_of(p.bias) : 0;
 
   std::lock_guard guard(plans().lock);
@@ -251,9 +270,10 @@ bool multiply(const Place& place, const MatrixProduct& p) {
   if (!plan.possible) return false;
   const Workspace workspace(place.device, plan.workspace);
   enqueue_call(place.device, "cublasLtMatmul",
-               [plan, handle = handle(place.device), stream = place.stream, memory = workspace.data(), alpha = Factor(p.alpha, p.dtype), beta = Factor(p.beta, p.dtype), bias = p.bias, a = p.a.data,
+               [plan, handle = handle(place.device), stream = place.stream, memory = workspace.data(), alpha = Factor(p.alpha, p.dtype), beta = Factor(p.beta, p.dtype), bias = p.bias, a_scale = p.a_scale, b_scale = p.b_scale, a = p.a.data,
                 b = p.b.data, c, d = p.d] {
                  if (bias) library().cublasLtMatmulDescSetAttribute(plan.product, kBiasPointer, &bias, sizeof bias);
+                 if (a_scale) set_scales(plan.product, a_scale, b_scale);
                  return library().cublasLtMatmul(handle, plan.product, alpha.bytes, a, plan.a, b, plan.b, beta.bytes, c, plan.c, d, plan.d, &plan.algorithm, memory, plan.workspace, stream);
                },
                name_of_status);

@@ -25,12 +25,17 @@ struct MatrixProduct {
     bool transposed = false;
   };
   Dtype dtype = Dtype::f32;
+  Dtype b_dtype = Dtype::count, d_dtype = Dtype::count;     // where they are others: int8 gives int32, 8-bit floats a wider one
+  const void *a_scale = nullptr, *b_scale = nullptr;        // float32 numbers on the device, for 8-bit floats
+  bool fast_sums = false;                                   // 8-bit floats: summed with fewer digits
   int64_t m = 0, n = 0, k = 0, batch = 1;
   Factor a, b, c;              // c is D itself when nothing is said about it
   void* d = nullptr;
   int64_t ldd = 0, d_step = 0;
   const void* bias = nullptr;  // m elements, added to every column; not for float64 and complex dtypes
   Scalar alpha = 1, beta = 0;
+  Dtype type_of_b() const { return b_dtype == Dtype::count ? dtype : b_dtype; }
+  Dtype type_of_d() const { return d_dtype == Dtype::count ? dtype : d_dtype; }
 };
 
 bool multiplies(Dtype dtype);  // whether the library has products of it

@@ -9,6 +9,7 @@
 #include "cuda/register.h"
 #include "dispatch/on_host.h"
 #include "ops/product_lines.h"
+#include "ops/scaled_products.h"
 
 namespace cresset::cuda {
 namespace {
@@ -182,7 +183,7 @@ void product_or_host(Call& c, const char* who, const Tensor& a, const Tensor& b,
   if (!multiplies(out.dtype())) return execute_on_host(c, out.device());
   if (out.numel() == 0) return;
   if (a.size(-1) == 0) {
-    if (start.defined()) return execute_on_host(c, out.device());
+    if (start.defined() && !is_zero(beta)) return execute_on_host(c, out.device());
     return fill(out, 0);
   }
   product(who, a, b, rows_of_b, start, alpha, beta, out);
@@ -201,9 +202,62 @@ void run_linear(Call& c) {
   product_or_host(c, "linear", input, c.tensor(1), c.tensor(1).dim() == 2, c.has(2) ? c.tensor(2) : Tensor(), 1, 1);
 }
 
+// ---------------------------------------------------------------- 8 bits
+
+// The tensor cores of integers and 8-bit floats take the first factor row by row and the second column by column.
+MatrixProduct product_of_bytes(const Tensor& a, const Tensor& b, const Tensor& out) {
+  MatrixProduct p;  // as the library has it: out is the transposed product of b and a
+  p.dtype = b.dtype(), p.b_dtype = a.dtype(), p.d_dtype = out.dtype();
+  p.m = b.size(1), p.n = a.size(0), p.k = a.size(1);
+  p.a = {b.bytes(), b.size(1) == 1 ? p.k : b.stride(1), 0, true};
+  p.b = {a.bytes(), a.size(0) == 1 ? p.k : a.stride(0), 0, false};
+  p.d = out.bytes(), p.ldd = p.m;
+  return p;
+}
+bool lies_in_rows(const Tensor& t) { return (t.stride(1) == 1 || t.size(1) == 1) && (t.stride(0) >= t.size(1) || t.size(0) == 1); }
+bool lies_in_columns(const Tensor& t) { return (t.stride(0) == 1 || t.size(0) == 1) && (t.stride(1) >= t.size(0) || t.size(1) == 1); }
+Tensor in_columns(const Tensor& t) {
+  const Tensor rows = view_of(t, Dims{t.size(1), t.size(0)}, Dims{t.stride(1), t.stride(0)}, t.offset()), copy = contiguous_on_device(rows);
+  return view_of(copy, t.sizes(), Dims{copy.stride(1), copy.stride(0)}, copy.offset());
+}
+
+void run_int_mm(Call& c) {
+  const Tensor out = c.out();
+  Tensor a = c.tensor(0), b = c.tensor(1);
+  if (out.numel() == 0) return;
+  if (a.size(1) == 0) return fill(out, 0);
+  if (b.size(1) % 4 == 0 && a.size(1) % 4 == 0) {
+    if (!lies_in_rows(a)) a = contiguous_on_device(a);
+    if (!lies_in_columns(b)) b = in_columns(b);
+    if (multiply(Place(out.device()), product_of_bytes(a, b, out))) return;
+  }
+  // Sums of products of bytes are exact in float64.
+  const Tensor wide = empty(out.sizes(), Dtype::f64, out.device());
+  product("_int_mm", convert(a, Dtype::f64), convert(b, Dtype::f64), false, {}, 1, 0, wide);
+  copy_into(out, wide);
+}
+
+// (input, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum)
+void run_scaled_product(Call& c) {
+  const Tensor out = c.out(), a = c.tensor(0), b = c.tensor(1), bias = c.has(4) ? c.tensor(4) : Tensor();
+  const auto taken = [](Dtype d) { return d == Dtype::f8e4m3fn || d == Dtype::f8e5m2; };
+  const bool fits = has_single_scales(c) && taken(a.dtype()) && taken(b.dtype()) && !(a.dtype() == Dtype::f8e5m2 && b.dtype() == Dtype::f8e5m2) && multiplies(out.dtype()) &&
+                    out.dtype() != Dtype::f64 && lies_in_rows(a) && lies_in_columns(b) && a.size(1) % 16 == 0 && b.size(1) % 16 == 0 && a.numel() && b.numel() &&
+                    (!bias.defined() || (bias.dtype() == out.dtype() && out.dtype() != Dtype::f32 && bias.is_contiguous()));
+  if (fits) {
+    MatrixProduct p = product_of_bytes(a, b, out);
+    p.a_scale = c.tensor(3).bytes(), p.b_scale = c.tensor(2).bytes(), p.fast_sums = c.boolean(7);
+    if (bias.defined()) p.bias = bias.bytes();
+    if (multiply(Place(out.device()), p)) return;
+  }
+  compose_scaled_product(c);
+}
+
 }  // namespace
 
 void register_cuda_matmul(Registry& r) {
+  r.set_kernel("_int_mm", DeviceType::cuda, run_int_mm);
+  r.set_kernel("_scaled_mm", DeviceType::cuda, run_scaled_product);
   for (const char* name : {"matmul", "mm", "bmm", "mv", "dot"}) r.set_kernel(name, DeviceType::cuda, run_product);
   for (const char* name : {"addmm", "baddbmm"}) r.set_kernel(name, DeviceType::cuda, run_added_product);
   r.set_kernel("linear", DeviceType::cuda, run_linear);

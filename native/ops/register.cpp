@@ -71,6 +71,7 @@ void register_operators() {
   register_matmul(r);
   register_older_forms(r);
   register_integer_products(r);
+  register_scaled_products(r);
   register_attention(r);
   register_recurrence(r);
   register_convolution(r);

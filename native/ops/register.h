@@ -24,6 +24,7 @@ void register_rearranging(Registry& r);
 void register_matmul(Registry& r);
 void register_older_forms(Registry& r);
 void register_integer_products(Registry& r);
+void register_scaled_products(Registry& r);
 void register_attention(Registry& r);
 void register_recurrence(Registry& r);
 void register_convolution(Registry& r);

@@ -200,3 +200,42 @@ def test_more_shapes_than_plans_are_kept():
         last = cresset.dot(vector[:length], vector[:length])
     assert last.item() == 8999
     assert cresset.dot(vector[:2], vector[:2]).item() == 2
+
+
+class TestBytes:
+    """Products of int8 and of 8-bit floats, on tensor cores where the sizes fit and otherwise."""
+
+    @pytest.mark.parametrize("m, k, n", [(5, 8, 12), (3, 7, 5), (1, 4, 4), (4, 0, 3)])
+    def test_integers_are_summed_exactly(self, m, k, n):
+        a = cresset.arange(m * k, dtype=cresset.int32).reshape(m, k).mul(37).remainder(255).sub(127).to(cresset.int8)
+        b = cresset.arange(k * n, dtype=cresset.int32).reshape(k, n).mul(91).remainder(255).sub(127).to(cresset.int8)
+        expected = cresset._int_mm(a, b)
+        for left in (a.cuda(), a.cuda().t().contiguous().t()):
+            for right in (b.cuda(), b.cuda().t().contiguous().t()):
+                result = cresset._int_mm(left, right)
+                assert result.dtype == cresset.int32 and result.cpu().equal(expected)
+
+    @pytest.mark.parametrize("sizes", [(5, 32, 16), (4, 6, 3)])
+    @pytest.mark.parametrize("types", [("float8_e4m3fn", "float8_e4m3fn"), ("float8_e5m2", "float8_e4m3fn")])
+    @pytest.mark.parametrize("out", ["bfloat16", "float32", "float8_e4m3fn"])
+    def test_floats_with_scales(self, sizes, types, out):
+        m, k, n = sizes
+        a = cresset.randn(m, k).to(getattr(cresset, types[0]))
+        b = cresset.randn(n, k).to(getattr(cresset, types[1])).t()
+        for scales in ((cresset.tensor(0.5), cresset.tensor(3.0)), (cresset.rand(m, 1), cresset.rand(1, n))):
+            expected = a.double() @ b.double() * scales[0] * scales[1]
+            there = [t.cuda() for t in scales]
+            result = cresset._scaled_mm(a.cuda(), b.cuda(), *there, out_dtype=getattr(cresset, out))
+            assert result.dtype == getattr(cresset, out) and result.shape == (m, n)
+            bound = {"float32": 1e-5, "bfloat16": 1e-2, "float8_e4m3fn": 0.13}[out]
+            error = (result.cpu().double() - expected).abs().max().item()
+            assert error <= bound * max(expected.abs().max().item(), 1)
+
+    def test_floats_with_a_bias(self):
+        a = cresset.randn(3, 32).to(cresset.float8_e4m3fn)
+        b = cresset.randn(16, 32).to(cresset.float8_e4m3fn).t()
+        one, bias = cresset.tensor(1.0), cresset.arange(16.0).bfloat16()
+        expected = cresset._scaled_mm(a, b, one, one, bias, out_dtype=cresset.bfloat16)
+        there = (t.cuda() for t in (a, b, one, one, bias))
+        result = cresset._scaled_mm(*there, out_dtype=cresset.bfloat16, use_fast_accum=True)
+        assert (result.cpu().float() - expected.float()).abs().max().item() <= 0.1

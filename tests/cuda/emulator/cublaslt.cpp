@@ -27,6 +27,7 @@ struct Description {
   void* bias = nullptr;
   int64_t bias_stride = 0;
   int32_t bias_type = -1;
+  const float *a_scale = nullptr, *b_scale = nullptr;
 };
 struct Preference {
   uint64_t workspace = 0;
@@ -62,6 +63,8 @@ Result unsupported(const char* why) {
   return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
+bool is_float8(uint32_t type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+
 // The combinations of types of NVIDIA's table, as far as the emulator multiplies them.
 bool types_are_supported(const Description& d, const Layout& a, const Layout& b, const Layout& c, const Layout& out) {
   const auto all_are = [&](uint32_t type) { return a.type == type && b.type == type && c.type == type && out.type == type; };
@@ -69,7 +72,9 @@ bool types_are_supported(const Description& d, const Layout& a, const Layout& b,
     case 64: case 65: return d.scale == CUDA_R_16F && all_are(CUDA_R_16F);
     case 68: case 69: case 74: case 75: case 77:
       if (d.scale == CUDA_C_32F) return all_are(CUDA_C_32F);
-      if (d.scale != CUDA_R_32F || c.type != out.type || a.type != b.type) return false;
+      if (d.scale != CUDA_R_32F || c.type != out.type) return false;
+      if (is_float8(a.type) && is_float8(b.type)) return (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3) && (out.type == CUDA_R_16F || out.type == CUDA_R_16BF || out.type == CUDA_R_32F);
+      if (a.type != b.type) return false;
       if (a.type == CUDA_R_16F || a.type == CUDA_R_16BF) return out.type == a.type || out.type == CUDA_R_32F;
       return a.type == CUDA_R_32F && out.type == CUDA_R_32F;
     case 70: case 71: return (d.scale == CUDA_R_64F && all_are(CUDA_R_64F)) || (d.scale == CUDA_C_64F && all_are(CUDA_C_64F));
@@ -107,6 +112,10 @@ Result check(const Description& d, const Layout& a, const Layout& b, const Layou
     if (m % 4 || inner % 4 || a.leading % 4 || b.leading % 4 || c.leading % 4 || out.leading % 4)
       return unsupported("int8 wants rows, the inner dimension and the leading dimensions to be multiples of 4");
   }
+  if (is_float8(a.type)) {
+    if (d.transpose_a != 1 || d.transpose_b != 0) return unsupported("8-bit floats want A transposed and B as it is");
+    if (m % 16 || inner % 16 || a.leading % 16 || b.leading % 16) return unsupported("8-bit floats want rows and the inner dimension to be multiples of 16");
+  }
   constexpr uint32_t epilogues[] = {1, kRelu, kBias, kRelu | kBias, kGelu, kGelu | kBias, kBiasGradientA, kBiasGradientB};
   if (std::find(std::begin(epilogues), std::end(epilogues), d.epilogue) == std::end(epilogues)) return unsupported("this epilogue is not emulated");
   if (d.epilogue != 1) {
@@ -120,7 +129,7 @@ Result check(const Description& d, const Layout& a, const Layout& b, const Layou
 std::complex<double> scalar_at(const void* place, int type) {
   return with_type(type, [&]<class T>(T) -> std::complex<double> {
     const T value = *static_cast<const T*>(place);
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return static_cast<float>(value);
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float8E4M3> || std::is_same_v<T, Float8E5M2>) return static_cast<float>(value);
     else if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(value);
     else return {static_cast<double>(value.real()), static_cast<double>(value.imag())};
   });
@@ -132,6 +141,8 @@ bool addresses_are_good(const Product& p, Device* device) {
   };
   if (!good("A", p.a_data, p.a) || !good("B", p.b_data, p.b) || !good("D", p.d_data, p.d)) return false;
   if (p.beta != 0.0 && !good("C", p.c_data, p.c)) return false;
+  for (const float* scale : {p.a_scale, p.b_scale})
+    if (scale && !device_may_use("cublasLtMatmul", "a scale", device, reinterpret_cast<Address>(scale), 4)) return false;
   if (!(p.epilogue & (kBias | kBiasGradientA | kBiasGradientB))) return true;
   const uint64_t entries = p.epilogue & kBiasGradientB ? p.d.columns : p.d.rows;
   return device_may_use("cublasLtMatmul", "the bias", device, reinterpret_cast<Address>(p.bias),
@@ -188,6 +199,8 @@ EMULATOR_API Result cublasLtMatmulDescSetAttribute(Description* d, int attribute
     case 8: return set(d->bias, value, bytes);
     case 10: return set(d->bias_stride, value, bytes);
     case 15: return ignore<int32_t>(value, bytes);  // number of multiprocessors
+    case 17: return set(d->a_scale, value, bytes);
+    case 18: return set(d->b_scale, value, bytes);
     case 25: return ignore<int8_t>(value, bytes);   // fast accumulation of 8-bit floats
     case 26: return set(d->bias_type, value, bytes);
     default:
@@ -275,6 +288,7 @@ EMULATOR_API Result cublasLtMatmul(Handle* handle, Description* d, const void* a
   auto product = std::make_shared<Product>();
   product->compute = d->compute, product->scale = d->scale, product->transpose_a = d->transpose_a, product->transpose_b = d->transpose_b;
   product->epilogue = d->epilogue, product->bias = d->bias, product->bias_stride = d->bias_stride;
+  product->a_scale = d->a_scale, product->b_scale = d->b_scale;
   product->a = *a, product->b = *b, product->c = *c, product->d = *out;
   product->a_data = a_data, product->b_data = b_data, product->c_data = c_data, product->d_data = d_data;
   product->alpha = scalar_at(alpha, d->scale), product->beta = beta_value;

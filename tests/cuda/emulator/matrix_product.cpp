@@ -18,11 +18,14 @@ float as_tensor_float(float x) {
   return x != x ? x : float_of((bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu);
 }
 
+template <class T> inline constexpr bool is_float8 = std::is_same_v<T, Float8E4M3> || std::is_same_v<T, Float8E5M2>;
+
 template <class To, class From>
 To number(const From& x) {
+  static_assert(!is_float8<To> || std::is_same_v<To, From>);
   if constexpr (is_complex<To> || std::is_same_v<To, From>) return To(x);
   else if constexpr (is_complex<From>) return To(x.real());
-  else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) return To(static_cast<float>(x));
+  else if constexpr (is_float8<From> || std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) return To(static_cast<float>(x));
   else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) return To(static_cast<float>(x));
   else return static_cast<To>(x);
 }
@@ -60,11 +63,11 @@ template <class T>
 void multiply_batch(const Product& p, int batch) {
   const uint64_t m = p.d.rows, n = p.d.columns, k = p.inner();
   const std::vector<T> a = load<T>(p.a, p.a_data, batch, p.transpose_a, p.compute), b = load<T>(p.b, p.b_data, batch, p.transpose_b, p.compute);
-  const T alpha = scalar<T>(p.alpha), beta = scalar<T>(p.beta);
+  const T alpha = scalar<T>(p.alpha * double(p.a_scale ? *p.a_scale : 1) * double(p.b_scale ? *p.b_scale : 1)), beta = scalar<T>(p.beta);
   std::vector<T> bias(std::max(m, n));
   if (p.epilogue & kBias)
     with_type(int(p.d.type), [&]<class S>(S) {
-      if constexpr (is_complex<S> == is_complex<T>)
+      if constexpr (is_complex<S> == is_complex<T> && !is_float8<S>)
         for (uint64_t i = 0; i < m; ++i) bias[i] = number<T>((static_cast<const S*>(p.bias) + batch * p.bias_stride)[i]);
     });
   std::vector<T> column(m);
@@ -76,7 +79,7 @@ void multiply_batch(const Product& p, int batch) {
       for (uint64_t i = 0; i < m; ++i) column[i] += from[i] * factor;
     }
     with_type(int(p.d.type), [&]<class S>(S) {
-      if constexpr (is_complex<S> == is_complex<T>) {
+      if constexpr (is_complex<S> == is_complex<T> && !is_float8<S>) {
         S* to = static_cast<S*>(p.d_data) + batch * p.d.stride + j * uint64_t(p.d.leading);
         const S* old = static_cast<const S*>(p.c_data) + batch * p.c.stride + j * uint64_t(p.c.leading);
         for (uint64_t i = 0; i < m; ++i) {
@@ -99,7 +102,7 @@ void multiply_batch(const Product& p, int batch) {
     for (uint64_t l = 0; l < k; ++l)
       for (uint64_t i = 0; i < (of_a ? m : n); ++i) bias[i] += of_a ? a[l * m + i] : b[i * k + l];
     with_type(int(p.d.type), [&]<class S>(S) {
-      if constexpr (is_complex<S> == is_complex<T>)
+      if constexpr (is_complex<S> == is_complex<T> && !is_float8<S>)
         for (uint64_t i = 0; i < (of_a ? m : n); ++i) (static_cast<S*>(p.bias) + batch * p.bias_stride)[i] = number<S>(bias[i]);
     });
   }

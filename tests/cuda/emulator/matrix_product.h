@@ -26,6 +26,7 @@ struct Product {
   uint32_t epilogue = 1;
   void* bias = nullptr;
   int64_t bias_stride = 0;
+  const float *a_scale = nullptr, *b_scale = nullptr;  // on the device
   Layout a, b, c, d;
   const void *a_data = nullptr, *b_data = nullptr, *c_data = nullptr;
   void* d_data = nullptr;

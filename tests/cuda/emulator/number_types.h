@@ -7,7 +7,7 @@
 namespace emulator {
 
 enum DataType : int {
-  CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_8I = 3, CUDA_C_32F = 4, CUDA_C_64F = 5, CUDA_R_32I = 10, CUDA_R_16BF = 14,
+  CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_8I = 3, CUDA_C_32F = 4, CUDA_C_64F = 5, CUDA_R_32I = 10, CUDA_R_16BF = 14, CUDA_R_8F_E4M3 = 28, CUDA_R_8F_E5M2 = 29,
 };
 
 inline float float_of(uint32_t bits) {
@@ -50,9 +50,28 @@ struct BFloat16 {
   explicit operator float() const { return float_of(uint32_t(bits) << 16); }
 };
 
+// Floats of 8 bits, which are read only.
+struct Float8E5M2 {  // the upper half of a Half
+  uint8_t bits = 0;
+  explicit operator float() const {
+    Half half;
+    half.bits = uint16_t(bits << 8);
+    return float(half);
+  }
+};
+struct Float8E4M3 {
+  uint8_t bits = 0;
+  explicit operator float() const {
+    const int exponent = bits >> 3 & 15, mantissa = bits & 7;
+    if ((bits & 0x7f) == 0x7f) return float_of(0x7fc00000);
+    const float size = exponent ? float_of(uint32_t(exponent + 120) << 23) * (1 + float(mantissa) / 8) : float(mantissa) * 0x1p-9f;
+    return bits & 0x80 ? -size : size;
+  }
+};
+
 inline size_t bytes_of(int type) {
   switch (type) {
-    case CUDA_R_8I: return 1;
+    case CUDA_R_8I: case CUDA_R_8F_E4M3: case CUDA_R_8F_E5M2: return 1;
     case CUDA_R_16F: case CUDA_R_16BF: return 2;
     case CUDA_R_32F: case CUDA_R_32I: return 4;
     case CUDA_R_64F: case CUDA_C_32F: return 8;
@@ -69,6 +88,8 @@ auto with_type(int type, F action) {
     case CUDA_R_16F: return action(Half{});
     case CUDA_R_16BF: return action(BFloat16{});
     case CUDA_R_8I: return action(int8_t{});
+    case CUDA_R_8F_E4M3: return action(Float8E4M3{});
+    case CUDA_R_8F_E5M2: return action(Float8E5M2{});
     case CUDA_R_32I: return action(int32_t{});
     case CUDA_C_32F: return action(std::complex<float>{});
     case CUDA_C_64F: return action(std::complex<double>{});
