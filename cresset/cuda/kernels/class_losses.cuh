@@ -141,6 +141,7 @@ extern "C" __global__ void __launch_bounds__(kColumnBlock) cross_entropy_columns
   parts[threadIdx.x] = all;
   __syncthreads();
   all = parts[lane];
+#pragma unroll 1
   for (int k = 1; k < column.step; ++k) merge(all, parts[lane + k * s.across]);
   C spread = 0;
   if (s.smoothing != 0) {
@@ -149,6 +150,7 @@ extern "C" __global__ void __launch_bounds__(kColumnBlock) cross_entropy_columns
     spreads[threadIdx.x] = spread;
     __syncthreads();
     spread = 0;
+#pragma unroll 1
     for (int k = 0; k < column.step; ++k) spread += spreads[lane + k * s.across];
   }
   if (!column.exists || column.begin != 0) return;
@@ -189,6 +191,7 @@ extern "C" __global__ void __launch_bounds__(kColumnBlock) loss_sums(const Term*
   if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = sum;
   __syncthreads();
   if (threadIdx.x != 0) return;
+#pragma unroll 1
   for (int w = 1; w < kColumnBlock / 32; ++w) sum = {sum.first + parts[w].first, sum.second + parts[w].second};
   if (partial) {
     partial[blockIdx.x] = sum;

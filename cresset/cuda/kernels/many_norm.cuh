@@ -48,6 +48,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) norm_parts(const Table table
         }
     }
   }
+#pragma unroll 1
   for (int i = rest + static_cast<int>(threadIdx.x); i < share.count; i += BLOCK) sums[0] = combined(sums[0], measured(p[i]));
 #pragma unroll
   for (int k = 1; k < VECTOR; ++k) sums[0] = combined(sums[0], sums[k]);
@@ -69,6 +70,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) norm_whole(const Table table
   const Real* const parts = reinterpret_cast<const Real*>(table.found) + table.first_blocks[target];
   const int64_t count = (table.counts[target] + table.chunk - 1) / table.chunk;
   Real sum = Real(0);
+#pragma unroll 1
   for (int64_t i = lane; i < count; i += 32) sum = combined(sum, parts[i]);
   sum = combined_in_warp(sum);
 #if ORDER == 2

@@ -180,8 +180,10 @@ extern "C" __global__ void __launch_bounds__(kThreads) dropout(T* out, bool* mas
     }
     return;
   }
+#pragma unroll 1
   for (int u = 0; u < kUnroll; ++u) {
     const int64_t unit = first + u * kThreads;
+#pragma unroll 1
     for (int b = 0; b < kUnit / 4; ++b) {
       const int64_t at = unit * kUnit + 4 * b;
       if (at >= count) return;
@@ -218,7 +220,9 @@ extern "C" __global__ void __launch_bounds__(kThreads) dropout_backward(T* out, 
     }
     return;
   }
+#pragma unroll 1
   for (int u = 0; u < kUnroll; ++u)
+#pragma unroll 1
     for (int i = 0; i < kVector; ++i) {
       const int64_t at = (first + u * kThreads) * kVector + i;
       if (at < count) out[at] = scaled(grad[at], mask[at], factor);

@@ -173,6 +173,7 @@ extern "C" __global__ void __launch_bounds__(kColumnBlock) softmax_columns(const
   parts[threadIdx.x] = all;
   __syncthreads();
   all = parts[threadIdx.x % across];
+#pragma unroll 1
   for (int k = 1; k < column.step; ++k) merge(all, parts[threadIdx.x % across + k * across]);
   const C factor = LOG ? math::log(all.sum) : 1 / all.sum;
   if (column.exists)
@@ -263,6 +264,7 @@ extern "C" __global__ void __launch_bounds__(kColumnBlock) softmax_gradient_colu
   parts[threadIdx.x] = sum;
   __syncthreads();
   sum = 0;
+#pragma unroll 1
   for (int k = 0; k < column.step; ++k) sum += parts[threadIdx.x % across + k * across];
   if (column.exists)
     for (int64_t i = column.begin; i < n; i += column.step) out[i * inner] = gradient(convert<C>(g[i * inner]), convert<C>(y[i * inner]), sum);
