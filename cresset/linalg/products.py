@@ -76,6 +76,8 @@ def matrix_power(A, n):
             [0, 1]])
     """
     check_square_shape("linalg.matrix_power", A)
+    if isinstance(n, cresset.Tensor) and n.dim() == 0 and not (n.is_floating_point() or n.is_complex()):
+        n = int(n)
     if not isinstance(n, int):
         raise TypeError(f"linalg_matrix_power(): argument 'n' must be int, not {n.__class__.__name__}")
     if n == 0:

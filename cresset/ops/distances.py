@@ -101,6 +101,8 @@ def pdist(input, p=2):
     if p < 0:
         raise RuntimeError(f"pdist only supports non-negative p values, got {p}")
     first, second = cresset.triu_indices(input.size(0), input.size(0), 1, device=input.device)
+    if input.size(1) == 0:  # points without coordinates
+        return input.new_zeros(first.numel())
     return cresset.linalg.vector_norm(input.index_select(0, first) - input.index_select(0, second), p, -1)
 
 

@@ -88,7 +88,7 @@ def cholesky(input, upper=False):
     >>> cresset.cholesky(cresset.tensor([[4.0]]))
     tensor([[2.]])
     """
-    return cresset.linalg.cholesky(input, upper=upper)
+    return cresset.linalg.cholesky(input, upper=upper) if input.numel() else cresset.empty_like(input)
 
 
 @function(method=True, out=True)
@@ -144,14 +144,14 @@ def svd(input, some=True, compute_uv=True):
 
 @function(method=True)
 def lu(A, pivot=True, get_infos=False):
-    """A = P L U in compact form: an older form of `linalg.lu_factor`, with LAPACK's numbers if `get_infos`.
+    """A = P L U in compact form: an older form of `linalg.lu_factor` that takes singular matrices, with LAPACK's numbers if `get_infos`.
 
     >>> LU, pivots = cresset.lu(cresset.tensor([[1.0, 2.0], [2.0, 2.0]]))
     >>> LU
     tensor([[2.0000, 2.0000],
             [0.5000, 1.0000]])
     """
-    LU, pivots, info = cresset.linalg.lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    LU, pivots, info = cresset.linalg.lu_factor_ex(A, pivot=pivot, check_errors=False)
     return (LU, pivots, info) if get_infos else (LU, pivots)
 
 

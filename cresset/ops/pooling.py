@@ -1,5 +1,7 @@
 """Pooling: the maximum or the mean over windows of the last one to three dimensions, and max_unpool, the way back."""
 
+import math
+
 import cresset
 
 from .registry import function, operator
@@ -222,13 +224,16 @@ def _lp_pool(who, rank, input, norm_type, kernel_size, stride, ceil_mode):
     count = 1
     for size in kernel:
         count *= size
+    if isinstance(norm_type, (int, float)) and abs(norm_type) == math.inf:  # the largest, or the least
+        sign = 1 if norm_type > 0 else -1
+        return sign * _max_pool(rank, sign * input.abs(), kernel_size, stride, 0, 1, ceil_mode)[0]
     means = _avg_pool(rank, input.pow(norm_type), kernel, stride, 0, ceil_mode, True, None)
     # The sum of the powers, whose sign is kept for odd norms.
     return (cresset.sign(means) * cresset.relu(cresset.abs(means))).mul(count).pow(1.0 / norm_type)
 
 
 def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """The p-norm of windows of a signal: (sum of x ** p) ** (1 / p).
+    """The p-norm of windows of a signal: (sum of x ** p) ** (1 / p); the largest |x| for p = inf, the least for -inf.
 
     >>> lp_pool1d(cresset.tensor([[3.0, 4.0]]), 2, 2)
     tensor([[5.]])
@@ -268,6 +273,12 @@ def _wanted(who, input, output_size, rank):
     return tuple(size if want is None else want for want, size in zip(wanted, sizes))
 
 
+def _adaptive_mean(rank, input, wanted):
+    if (input.numel() == 0 or input.ndim == rank) and all(want == 1 for want in wanted):
+        return input.mean(tuple(range(-rank, 0)), keepdim=True)  # one mean, of nothing or without channels
+    return getattr(cresset, f"_adaptive_avg_pool{rank}d")(input, wanted)
+
+
 @function
 def adaptive_avg_pool1d(input, output_size):
     """The mean over `output_size` windows that cover a signal evenly.
@@ -275,7 +286,7 @@ def adaptive_avg_pool1d(input, output_size):
     >>> cresset.adaptive_avg_pool1d(cresset.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
     tensor([[2.0000, 3.5000]])
     """
-    return cresset._adaptive_avg_pool1d(input, _wanted("adaptive_avg_pool1d", input, output_size, 1))
+    return _adaptive_mean(1, input, _wanted("adaptive_avg_pool1d", input, output_size, 1))
 
 
 def adaptive_avg_pool2d(input, output_size):
@@ -284,7 +295,7 @@ def adaptive_avg_pool2d(input, output_size):
     >>> cresset.adaptive_avg_pool2d(cresset.arange(16.0).reshape(1, 4, 4), 1)
     tensor([[[7.5000]]])
     """
-    return cresset._adaptive_avg_pool2d(input, _wanted("adaptive_avg_pool2d", input, output_size, 2))
+    return _adaptive_mean(2, input, _wanted("adaptive_avg_pool2d", input, output_size, 2))
 
 
 def adaptive_avg_pool3d(input, output_size):
@@ -293,7 +304,7 @@ def adaptive_avg_pool3d(input, output_size):
     >>> cresset.adaptive_avg_pool3d(cresset.arange(8.0).reshape(1, 2, 2, 2), 1)
     tensor([[[[3.5000]]]])
     """
-    return cresset._adaptive_avg_pool3d(input, _wanted("adaptive_avg_pool3d", input, output_size, 3))
+    return _adaptive_mean(3, input, _wanted("adaptive_avg_pool3d", input, output_size, 3))
 
 
 def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):

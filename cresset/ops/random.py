@@ -197,7 +197,7 @@ def dropout_(input, p, train):
     """In-place form of `dropout`."""
     if not _drops(input, p, train):
         return input
-    return input.zero_() if p == 1 else input.mul_(_noise(cresset.empty_like(input), p).div_(1 - p))
+    return input.mul_(input.new_zeros(())) if p == 1 else input.mul_(_noise(cresset.empty_like(input), p).div_(1 - p))
 
 
 def _noise(memory, p):
@@ -231,7 +231,7 @@ def feature_dropout_(input, p, train):
     """In-place form of `feature_dropout`."""
     if not _drops(input, p, train):
         return input
-    return input.zero_() if p == 1 else input.mul_(_noise(_channels(input), p).div_(1 - p))
+    return input.mul_(input.new_zeros(())) if p == 1 else input.mul_(_noise(_channels(input), p).div_(1 - p))
 
 
 def _alpha_noise(noise, p):
@@ -277,7 +277,7 @@ def alpha_dropout_(input, p, train):
     """In-place form of `alpha_dropout`."""
     if not _drops(input, p, train):
         return input
-    return input.zero_() if p == 1 else _into(input, cresset.empty_like(input), p)
+    return input.mul_(input.new_zeros(())) if p == 1 else _into(input, cresset.empty_like(input), p)
 
 
 @function
@@ -285,7 +285,7 @@ def feature_alpha_dropout_(input, p, train):
     """In-place form of `feature_alpha_dropout`."""
     if not _drops(input, p, train):
         return input
-    return input.zero_() if p == 1 else _into(input, _channels(input), p)
+    return input.mul_(input.new_zeros(())) if p == 1 else _into(input, _channels(input), p)
 
 
 @function

@@ -232,7 +232,8 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
     if values is None:
         if indices is not None and size is not None:
             raise TypeError("sparse_coo_tensor(): expected indices and values, or a size alone")
-        size = tuple(indices if size is None else size)
+        size = indices if size is None else size
+        size = (int(size),) if isinstance(size, int) or (isinstance(size, cresset.Tensor) and size.dim() == 0) else tuple(size)
         new = empty_coo(size, len(size), dtype or cresset.get_default_dtype(), device)
         return new.requires_grad_() if requires_grad else new
     if isinstance(values, cresset.Tensor) and device is None:

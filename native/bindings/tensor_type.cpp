@@ -365,7 +365,7 @@ PyObject* binary(const Operator* op, PyObject* object, PyObject* a, PyObject* b)
   }
 BINARY(number_add, "add")
 BINARY(number_sub, "sub")
-BINARY(number_mul, "mul")
+BINARY(multiply, "mul")
 BINARY(number_div, "div")
 BINARY(number_floordiv, "div_floor")
 BINARY(number_remainder, "remainder")
@@ -393,6 +393,9 @@ BINARY(compare_eq, "eq")
 BINARY(compare_ne, "ne")
 BINARY(compare_gt, "gt")
 BINARY(compare_ge, "ge")
+
+// 2 * x is x * 2, as in PyTorch: on the right a number keeps its precision among halves.
+PyObject* number_mul(PyObject* a, PyObject* b) { return PyFloat_CheckExact(a) || PyLong_CheckExact(a) ? multiply(b, a) : multiply(a, b); }
 
 PyObject* matmul(PyObject* a, PyObject* b) {
   static PyObject* object = guarded([] { return operator_object("matmul"); });

@@ -39,6 +39,17 @@ Scalar missing_bound(char letter) {
   return s;
 }
 
+// A number among halves is a half: bfloat16(0.1) == 0.1. Only what multiplies or divides from the right, and the weight of lerp, keeps its precision.
+bool is_rounded(const PointwiseDefinition& def, int input, Dtype common) {
+  if (common != Dtype::f16 && common != Dtype::bf16) return false;
+  const std::string_view name = def.name;
+  return !(input == 1 && (name == "mul" || name == "div" || name == "div_trunc" || name == "div_floor")) && name != "lerp";
+}
+Scalar rounded(const Scalar& number, Dtype half) {
+  const auto value = static_cast<float>(number.real);
+  return Scalar(static_cast<double>(half == Dtype::f16 ? static_cast<float>(Half(value)) : static_cast<float>(BFloat16(value))));
+}
+
 Compute compute_of(Dtype d) {
   switch (d) {
     case Dtype::f64: return Compute::f64;
@@ -303,7 +314,8 @@ bool execute_plain_on_device(Call& c, const PointwiseDefinition& def, const Tens
     }
     if (v.kind == Kind::none && ++missing == 2) return false;
     if (v.kind == Kind::scalar && (v.scalar_.kind == Scalar::Kind::complex || v.scalar_.kind == Scalar::Kind::boolean)) return false;
-    store_number(v.is_none() ? missing_bound(def.inputs[i]) : v.scalar_, compute, numbers[i]);
+    const Scalar number = v.is_none() ? missing_bound(def.inputs[i]) : v.scalar_;
+    store_number(is_rounded(def, i, dtype) ? rounded(number, dtype) : number, compute, numbers[i]);
     launch.data[1 + i] = numbers[i];
     launch.dtypes[1 + i] = dtype_of_compute(compute);
     launch.on_host |= 2u << i;
@@ -388,12 +400,20 @@ void execute_pointwise(Call& c) {
     const Value& v = c.args[i];
     const Dtype wanted = def.inputs[i] == 'b' ? Dtype::b8 : loop_dtype;
     const bool wraps_this = wraps && wanted == loop_dtype && def.inputs[i] != 'l' && def.inputs[i] != 'h';
+    const bool rounds_this = wanted == loop_dtype && is_rounded(def, i, common);
     if (v.kind == Kind::tensor) {
       Tensor t(v.tensor_);
-      if (wraps_this && t.dim() == 0 && t.dtype() != common && has_backend(t.device())) {  // its value is not known here
-        converted[i] = empty({}, common, t.device());
+      const bool is_number = t.dim() == 0 && t.dtype() != common && (wraps_this || rounds_this);
+      if ((is_number && has_backend(t.device())) || (t.dim() > 0 && is_integral(t.dtype()) && size_of(t.dtype()) > 1 && (common == Dtype::f16 || common == Dtype::bf16))) {
+        converted[i] = empty(t.sizes(), common, t.device());  // its value is not known here, or it has many
         copy_into(converted[i], t);
         t = converted[i];
+      }
+      if (rounds_this && t.dim() == 0 && t.dtype() != common && t.device().is_cpu()) {
+        store_number(rounded(item(t), common), compute, numbers[i]);
+        operands[1 + i] = {numbers[i], wanted, wanted, Dims(sizes.size(), 0)};
+        strides[tensors++] = operands[1 + i].strides;
+        continue;
       }
       if (wraps_this && t.dim() == 0 && t.dtype() != common && t.device().is_cpu()) {
         const int64_t number = wrapped(item(t).integer, common);
@@ -407,6 +427,7 @@ void execute_pointwise(Call& c) {
     } else {
       Scalar number = v.is_none() ? missing_bound(def.inputs[i]) : v.scalar_;
       if (wraps_this) number.integer = wrapped(number.integer, common);
+      if (rounds_this) number = rounded(number, common);
       store_number(number, compute_of(wanted), numbers[i]);
       operands[1 + i] = {numbers[i], wanted, wanted, Dims(sizes.size(), 0)};
     }

@@ -168,7 +168,8 @@ void infer_sum(Call& c) {
 }
 template <Form kForm>
 void run_sum(Call& c) {
-  const Tensor t = c.tensor(0);
+  Tensor t = c.tensor(0);
+  if (c.out().dtype() == Dtype::b8) t = convert(t, Dtype::b8);  // truth values are added up as integers, and a half is true
   visit_sum(c.out().dtype(), "sum_cpu",
             [&]<class T>() { fold_into(c, t, arguments_of<kForm>(c, t).reduced, Sum<T>()); });
 }
@@ -187,6 +188,7 @@ void run_nansum(Call& c) {
         if (const auto value = static_cast<opmath<T>>(x); value != value) x = T(0);
     });
   }
+  if (c.out().dtype() == Dtype::b8) t = convert(t, Dtype::b8);
   visit_sum(c.out().dtype(), "nansum_cpu", [&]<class T>() { fold_into(c, t, dims_at(c, 1, t), Sum<T, AddNumbers<T>>()); });
 }
 

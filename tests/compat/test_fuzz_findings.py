@@ -74,7 +74,32 @@ FINDINGS = {
     "the mask of nothing": lambda t: t.native_dropout(t.ones(0, dtype=t.bfloat16), 0.5, True)[1].float(),
     "a truth value as a factor": lambda t: t.zeros(3, dtype=t.int64).index_add(0, t.tensor([1]), t.tensor([2]), alpha=True),
     "a margin below zero": lambda t: t.triplet_margin_loss(t.ones(2, 3), t.zeros(2, 3), t.ones(2, 3), -1.0),
+    "a half is a truth value": lambda t: t.tensor([[0.25, -0.25], [0.0, 0.0]]).sum(1, dtype=t.bool),
+    "the norm of infinite order is the largest": lambda t: t.nn.functional.lp_pool2d(-t.arange(8.0).reshape(1, 2, 2, 2), float("inf"), 2),
+    "and of the negative one the least": lambda t: t.nn.functional.lp_pool1d(-t.arange(8.0).reshape(1, 2, 4), -float("inf"), 2),
+    "the factors of a singular matrix": lambda t: t.lu(t.ones(2, 2))[0],
+    "one mean of nothing": lambda t: t.nn.functional.adaptive_avg_pool2d(t.ones(2, 4, 0), 1),
+    "all is dropped, and infinity times zero is nan": lambda t: t.dropout_(t.tensor([float("inf"), 1.0]), 1.0, True),
+    "one number is a size": lambda t: t.sparse_coo_tensor(3).to_dense(),
+    "an expanded dimension stays in its place": lambda t: t.tensor(t.ones(1, 4).expand(3, 4).dim_order()),
+    "a number among halves is a half": lambda t: compared_with_a_tenth(t.arange(0.0, 2.0, 0.1).to(t.bfloat16), t),
+    "halves divided by a number": lambda t: with_a_number(t.arange(1, 99).to(t.bfloat16), t),
+    "integers among halves": lambda t: t.arange(250, 270) - t.ones(20, dtype=t.bfloat16),
+    "all is dropped, of truth values, too": lambda t: t.dropout_(t.tensor([True, False]), 1.0, True),
+    "points without coordinates": lambda t: t.pdist(t.ones(3, 0), float("inf")),
+    "a size in a tensor": lambda t: t.sparse_coo_tensor(t.tensor(3)).to_dense(),
+    "the factor of nothing": lambda t: t.cholesky(t.ones(0)),
+    "a power in a tensor": lambda t: t.linalg.matrix_power(t.tensor([[1, 1], [0, 1]]), t.tensor(5, dtype=t.int8)),
+    "an integral of halves": lambda t: t.trapezoid(t.tensor([[-1.7109375, -0.58984375, 0.0703125, 2.890625]], dtype=t.bfloat16)),
 }
+
+
+def compared_with_a_tenth(x, t):
+    return t.stack([x == 0.1, x >= t.tensor(0.1), x % 0.1 == 0])
+
+
+def with_a_number(x, t):
+    return t.stack([x / 0.1461, x * 0.1461, 0.1461 * x, x + 0.1461, x**0.1461, t.remainder(x, 0.1461), t.mul(0.1461, x)])
 
 
 def seeded(library, run):
@@ -89,6 +114,8 @@ def test_finding_stays_mended(finding):
         theirs, ours = FINDINGS[finding](torch), FINDINGS[finding](cresset)
     assert str(ours.dtype) == str(theirs.dtype)
     assert tuple(ours.shape) == tuple(theirs.shape)
+    if ours.dtype == cresset.bfloat16:
+        assert ours.tolist() == theirs.tolist()
     np.testing.assert_allclose(ours.tolist(), theirs.tolist(), rtol=1e-5, atol=1e-5)
 
 

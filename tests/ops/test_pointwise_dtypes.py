@@ -142,3 +142,28 @@ def test_a_number_divided_by_a_tensor_is_rounded():
     assert cresset.div(7, divisor, rounding_mode="trunc").tolist() == [1, -2, 3]
     assert cresset.divide(7, cresset.tensor([4, 2]), rounding_mode=None).tolist() == [1.75, 3.5]
     assert cresset.div(-7, 2, rounding_mode="floor").item() == -4
+
+
+@pytest.mark.parametrize("dtype", [cresset.bfloat16, cresset.float16], ids=str)
+def test_a_number_among_halves_is_a_half(dtype):
+    x = cresset.tensor([0.1], dtype=dtype)
+    number = x.item()  # 0.1001 in bfloat16
+    for tenth in (0.1, cresset.tensor(0.1), cresset.tensor(0.1, dtype=cresset.float64)):
+        assert (x == tenth).item() and (x >= tenth).item() and not (x != tenth).item()
+        assert (x - tenth).item() == 0
+        assert cresset.fmod(x, tenth).item() == 0
+    assert (0.1 - x).item() == 0
+    assert number != 0.1
+
+
+def test_an_integer_among_halves_is_a_half():
+    x, wide = cresset.tensor([1.0, 1.0], dtype=cresset.bfloat16), cresset.tensor([257, 256])  # 257 has no bfloat16
+    assert cresset.sub(wide, x).tolist() == cresset.sub(wide.to(cresset.bfloat16), x).tolist()
+    assert (wide.to(cresset.bfloat16) == wide).tolist() == [True, True]
+
+
+def test_what_multiplies_or_divides_from_the_right_keeps_its_precision():
+    x = cresset.tensor([2 - 2**-7], dtype=cresset.bfloat16)  # the last bfloat16 below 2
+    number = 1 + 2**-8 - 2**-12  # as a bfloat16 it would be 1
+    assert (x * number).item() == (number * x).item() == (x / (1 / number)).item() == 2
+    assert cresset.mul(number, x).item() == x.item()

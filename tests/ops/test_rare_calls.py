@@ -71,3 +71,37 @@ def test_the_edges_of_bins_are_of_the_elements_precision():
     # The bins go from -1.828125, not -1.83203125, to 0.16796875: the element is below their middle.
     counts = cresset.histc(cresset.tensor(-0.83203125, dtype=cresset.bfloat16)).tolist()
     assert counts.index(1.0) == 49
+
+
+def test_half_is_true_in_a_sum_of_truth_values():
+    x = cresset.tensor([0.25, -0.25, 0.0])
+    assert x.sum(dtype=cresset.bool).item() is True
+    assert x[:, None].nansum(1, dtype=cresset.bool).tolist() == [True, True, False]
+
+
+def test_pooling_by_the_norm_of_infinite_order():
+    x = cresset.tensor([[-3.0, 2.0, 1.0, -0.5]])
+    assert F.lp_pool1d(x, math.inf, 2).tolist() == [[3.0, 1.0]]
+    assert F.lp_pool1d(x, -math.inf, 2).tolist() == [[2.0, 0.5]]
+
+
+def test_the_older_factorization_takes_singular_matrices():
+    assert cresset.lu(cresset.ones(2, 2))[0].tolist() == [[1.0, 1.0], [1.0, 0.0]]
+    with pytest.raises(RuntimeError, match="is zero"):
+        cresset.linalg.lu_factor(cresset.ones(2, 2))
+
+
+def test_one_mean_needs_no_channels_and_no_elements():
+    assert F.adaptive_avg_pool2d(cresset.tensor([[1.0, 3.0]]), 1).tolist() == [[2.0]]
+    assert F.adaptive_avg_pool1d(cresset.ones(2, 4, 0), 1).isnan().all()
+    with pytest.raises(RuntimeError, match="non-zero size"):
+        F.adaptive_avg_pool1d(cresset.ones(2, 4, 0), 2)
+
+
+def test_dropping_all_in_place_multiplies():
+    dropped = cresset.dropout_(cresset.tensor([math.inf, 1.0]), 1.0, True)
+    assert dropped.isnan().tolist() == [True, False]
+
+
+def test_one_number_is_a_size_of_a_sparse_tensor():
+    assert cresset.sparse_coo_tensor(3).shape == (3,)
