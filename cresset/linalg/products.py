@@ -35,6 +35,7 @@ def vecdot(x, y, *, dim=-1):
     """
     if x.dtype != y.dtype:
         raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, got {x.dtype} and {y.dtype}")
+    dim = 0 if x.ndim == y.ndim == 1 else dim  # of two vectors there is only one, whatever was asked for
     return ((x.conj() if x.is_complex() else x) * y).sum(dim, dtype=x.dtype)
 
 

@@ -87,9 +87,10 @@ def nextafter(input, other):
     >>> cresset.nextafter(cresset.tensor(1.0, dtype=cresset.bfloat16), cresset.tensor(2.0, dtype=cresset.bfloat16)).item()
     1.0078125
     """
-    if input.dtype not in (cresset.float16, cresset.bfloat16) or other.dtype != input.dtype or input.is_meta:
+    dtype = cresset.result_type(input, other)
+    if dtype not in (cresset.float16, cresset.bfloat16) or input.is_meta:
         return _nextafter(input, other)
-    input, other = cresset.broadcast_tensors(input, other)
+    input, other = cresset.broadcast_tensors(input.to(dtype), other.to(dtype))
     bits = input.contiguous().view(cresset.int16).int()
     # The bits without the sign count up from zero to infinity: one more is one further away from zero.
     stepped = cresset.where((input < other) == (input > 0), bits + 1, bits - 1)

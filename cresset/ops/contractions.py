@@ -527,6 +527,9 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
         beta, alpha = (cresset.tensor(number, dtype=dtype).item() for number in (beta, alpha))
         product = column.to(dtype) * alpha * row
         return product if beta == 0 else input.to(dtype) * beta + product
+    if (dtype.is_floating_point or dtype.is_complex) and alpha == 0:  # unlike addmm's, this product is computed
+        product = column.to(dtype) * row * alpha
+        return product if beta == 0 else input * beta + product
     if dtype.is_floating_point or dtype.is_complex:
         return cresset.addmm(input.to(dtype), column.to(dtype), row.to(dtype), beta=beta, alpha=alpha)
     for name, factor in (("beta", beta), ("alpha", alpha)):

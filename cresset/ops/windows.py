@@ -122,6 +122,8 @@ def kaiser_window(
     tensor([0.2049, 0.7269, 1.0000, 0.7269])
     """
 
+    beta = float(beta)
+
     def formula(place, last):
         x = place * (2 / last) - 1
         return ((1 - x * x).clamp_min(0).sqrt() * beta).i0() / x.new_full((), beta).i0()

@@ -91,6 +91,11 @@ FINDINGS = {
     "the factor of nothing": lambda t: t.cholesky(t.ones(0)),
     "a power in a tensor": lambda t: t.linalg.matrix_power(t.tensor([[1, 1], [0, 1]]), t.tensor(5, dtype=t.int8)),
     "an integral of halves": lambda t: t.trapezoid(t.tensor([[-1.7109375, -0.58984375, 0.0703125, 2.890625]], dtype=t.bfloat16)),
+    "a product that does not count": lambda t: t.addmm(t.ones(1, 1), t.tensor([[float("inf")]]), t.zeros(1, 1), alpha=0, beta=2),
+    "the next half towards an integer": lambda t: t.nextafter(t.tensor([float("inf"), 1.0], dtype=t.float16), t.tensor([5])),
+    "a margin is a fraction": lambda t: t.nn.functional.margin_ranking_loss(t.tensor([1, 5]), t.tensor([3, 3]), t.tensor([1, 1])),
+    "a window's shape as a huge integer": lambda t: t.kaiser_window(3, True, 1 << 70).isnan(),
+    "two vectors have one dimension": lambda t: t.linalg.vecdot(t.tensor([1.0, 2.0]), t.tensor([3.0, 4.0]), dim=5),
 }
 
 

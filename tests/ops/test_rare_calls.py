@@ -105,3 +105,18 @@ def test_dropping_all_in_place_multiplies():
 
 def test_one_number_is_a_size_of_a_sparse_tensor():
     assert cresset.sparse_coo_tensor(3).shape == (3,)
+
+
+def test_a_product_that_does_not_count_leaves_no_nan():
+    input, infinite, zero = cresset.ones(1, 1), cresset.tensor([[math.inf]]), cresset.zeros(1, 1)
+    assert cresset.addmm(input, infinite, zero, alpha=0, beta=2).item() == 2
+    assert math.isnan(cresset.addmm(input, infinite, zero, alpha=1).item())
+
+
+def test_the_next_half_towards_an_integer():
+    assert cresset.nextafter(cresset.tensor([math.inf], dtype=cresset.float16), cresset.tensor([5])).item() == 65504
+
+
+def test_the_margin_of_a_ranking_of_integers_is_a_fraction():
+    ranked = F.margin_ranking_loss(cresset.tensor([1, 5]), cresset.tensor([3, 4]), cresset.tensor([1, 1]))
+    assert ranked.item() == 1.0

@@ -51,7 +51,7 @@ def hinge_embedding_loss(input, target, margin=1.0, reduction=0):
 
 def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
     """nn.functional.margin_ranking_loss."""
-    loss = (-target * (input1 - input2) + margin).clamp_min(0)
+    loss = (-target * (input1 - input2) + float(margin)).clamp_min(0)
     return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
 
 
