@@ -184,3 +184,15 @@ def test_one_logit_for_many_targets_is_for_the_root_function_only():
     assert logit.grad.tolist() == [-3 * 0.5 + 0.5 - 3 * 0.5]
     with pytest.raises(ValueError, match="must be the same as input size"):
         F.binary_cross_entropy_with_logits(logit, targets)
+
+
+def test_the_dtype_of_a_loss_is_the_target_s_or_the_input_s():
+    half, single = cresset.tensor([0.0], dtype=cresset.bfloat16), cresset.tensor([1.0])
+    assert F.binary_cross_entropy_with_logits(half, half, single).dtype == cresset.bfloat16
+    assert F.binary_cross_entropy_with_logits(single, half).dtype == cresset.bfloat16
+    assert F.soft_margin_loss(half, single).dtype == cresset.bfloat16
+
+
+def test_the_classes_of_a_broadcast_input_are_counted_before():
+    loss = F.multilabel_soft_margin_loss(cresset.zeros(1), cresset.ones(3, 3), reduction="none")
+    assert loss.tolist() == pytest.approx([3 * math.log(2)] * 3)

@@ -223,12 +223,13 @@ def binary_cross_entropy_with_logits(
 
 
 def losses_of_logits(input, target, weight, pos_weight):
-    """The binary cross entropy of each element, which may broadcast."""
+    """The binary cross entropy of each element, which may broadcast; in the dtype of the target."""
     if pos_weight is None:
         loss = cresset.binary_cross_entropy_with_logits_elementwise(input, target)
     else:
         loss = cresset.weighted_binary_cross_entropy_with_logits_elementwise(input, target, pos_weight)
-    return loss if weight is None else loss * weight
+    loss = loss if weight is None else loss * weight
+    return loss if loss.dtype == target.dtype or not target.is_floating_point() else loss.to(target.dtype)
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):

@@ -13,7 +13,10 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     >>> F.soft_margin_loss(cresset.tensor([0.0]), cresset.tensor([1.0]))
     tensor(0.6931)
     """
-    return reduce_loss(cresset.soft_margin_elementwise(input, target), resolve(reduction, size_average, reduce))
+    loss = cresset.soft_margin_elementwise(input, target)
+    if loss.dtype != input.dtype and input.is_floating_point():  # the target does not promote
+        loss = loss.to(input.dtype)
+    return reduce_loss(loss, resolve(reduction, size_average, reduce))
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
@@ -129,7 +132,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     loss = -(target * cresset.logsigmoid(input) + (1 - target) * cresset.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
-    return reduce_loss(loss.mean(-1), reduction)
+    return reduce_loss(loss.sum(input.ndim - 1) / input.size(-1), reduction)  # of the input's classes, also where it broadcasts
 
 
 def _check_margin(margin):
