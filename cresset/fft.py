@@ -88,7 +88,7 @@ def _real(who, input):
 
 def _dims(who, input, s, dim):
     """The transformed dimensions and their lengths, as numpy.fft has them."""
-    s = [s] if isinstance(s, int) else s
+    s = [int(s)] if isinstance(s, int) or (isinstance(s, cresset.Tensor) and s.ndim == 0) else s
     if dim is not None:
         dims = [dim] if isinstance(dim, int) else list(dim)
         if s is not None and len(s) != len(dims):

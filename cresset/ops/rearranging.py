@@ -154,8 +154,7 @@ def movedim(input, source, destination):
     torch.Size([3, 4, 2])
     """
     ndim = input.ndim
-    source = (source,) if isinstance(source, int) else tuple(source)
-    destination = (destination,) if isinstance(destination, int) else tuple(destination)
+    source, destination = ((int(d),) if isinstance(d, int) or (isinstance(d, cresset.Tensor) and d.ndim == 0) else tuple(d) for d in (source, destination))
     if len(source) != len(destination):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same "

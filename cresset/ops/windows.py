@@ -26,7 +26,7 @@ def _window(who, formula, length, periodic, dtype, device, pin_memory, requires_
     exact = dtype if dtype in (cresset.float32, cresset.float64) else cresset.float32
     window = formula(cresset.arange(whole, dtype=exact, device=device), whole - 1)
     window = window[:length].to(dtype).contiguous()
-    return (window.pin_memory() if pin_memory else window).requires_grad_(requires_grad)
+    return (window.pin_memory() if pin_memory else window).requires_grad_(bool(requires_grad))
 
 
 @function(out=True)

@@ -314,8 +314,9 @@ void run_view_as_complex(Call& c) {
   Dims sizes = t.sizes(), strides = t.strides();
   sizes.pop_back();
   strides.pop_back();
-  for (int64_t& s : strides) {
-    check(s % 2 == 0, "Tensor must have a stride divisible by 2 for all but last dimension");
+  for (int64_t d = 0; d < sizes.size(); ++d) {
+    int64_t& s = strides[d];
+    check(s % 2 == 0 || sizes[d] == 1, "Tensor must have a stride divisible by 2 for all but last dimension");
     s /= 2;
   }
   check(t.offset() % 2 == 0, "Tensor must have a storage_offset divisible by 2");

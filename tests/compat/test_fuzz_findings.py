@@ -99,6 +99,11 @@ FINDINGS = {
     "a weight does not promote a loss": lambda t: t.nn.functional.binary_cross_entropy_with_logits(t.tensor([0.5]).to(t.bfloat16), t.tensor([1.0]).to(t.bfloat16), t.tensor([2.0])),
     "nor does a target": lambda t: t.nn.functional.soft_margin_loss(t.tensor([0.0]).to(t.bfloat16), t.tensor([1.0])),
     "the classes are the input's": lambda t: t.nn.functional.multilabel_soft_margin_loss(t.tensor([0.5]), t.tensor([[1.0, 0.0, 1.0]])),
+    "a dimension in a tensor": lambda t: t.movedim(t.ones(2, 3), t.tensor(0), 1),
+    "a length in a tensor": lambda t: t.fft.hfftn(t.ones(2, 4), t.tensor(3)),
+    "one pair, whatever the stride": lambda t: t.view_as_real(t.view_as_complex(t.arange(4.0).as_strided((1, 2), (1, 1)))),
+    "two scales of elu": lambda t: t.nn.functional.elu_(t.tensor([-1.0, 2.0]), 2, 7, 3),
+    "no gradient, said with None": lambda t: t.bartlett_window(5, requires_grad=None),
 }
 
 

@@ -120,3 +120,20 @@ def test_the_next_half_towards_an_integer():
 def test_the_margin_of_a_ranking_of_integers_is_a_fraction():
     ranked = F.margin_ranking_loss(cresset.tensor([1, 5]), cresset.tensor([3, 4]), cresset.tensor([1, 1]))
     assert ranked.item() == 1.0
+
+
+def test_a_number_may_be_a_tensor_of_no_dimension():
+    assert cresset.movedim(cresset.ones(2, 3), cresset.tensor(0), 1).shape == (3, 2)
+    assert cresset.fft.fftn(cresset.ones(2, 4), cresset.tensor(3)).shape == (2, 3)
+    assert cresset.linalg.matrix_power(cresset.tensor([[2]]), cresset.tensor(5)).item() == 32
+
+
+def test_the_stride_of_one_pair_does_not_matter():
+    assert cresset.view_as_complex(cresset.arange(4.0).as_strided((1, 2), (1, 1))).tolist() == [1j]
+    with pytest.raises(RuntimeError, match="stride divisible by 2"):
+        cresset.view_as_complex(cresset.arange(8.0).as_strided((2, 2), (3, 1)))
+
+
+def test_elu_in_place_takes_two_more_scales():
+    x = F.elu_(cresset.tensor([-1.0, 2.0]), 2, 7, 3)
+    assert x.tolist() == pytest.approx([14 * math.expm1(-3), 14.0])

@@ -110,9 +110,11 @@ def elu(input, alpha=1.0, inplace=False):
     return cresset.elu_(input, alpha) if inplace else cresset.elu(input, alpha)
 
 
-def elu_(input, alpha=1.0):
-    """`elu` in place."""
-    return cresset.elu_(input, alpha)
+def elu_(input, alpha=1.0, scale=1, input_scale=1):
+    """`elu` in place; `scale` multiplies what comes out, `input_scale` the exponent."""
+    if scale == 1 and input_scale == 1:
+        return cresset.elu_(input, alpha)
+    return input.copy_(cresset.where(input > 0, input * scale, cresset.expm1(input * input_scale) * (alpha * scale)))
 
 
 def celu(input, alpha=1.0, inplace=False):
