@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -99,9 +100,13 @@ ContextHandle context(int device) {
   Place& place = places()[device];
   std::call_once(place.started, [&] {
     ContextHandle c = nullptr;
-    std::thread other([device] { start_compiler(device); });  // which takes as long to begin as a context does
+    std::thread other;
+    try {
+      other = std::thread([device] { start_compiler(device); });  // which takes as long to begin as a context does
+    } catch (const std::system_error&) {  // no thread to be had: the first kernel waits for it
+    }
     const Status status = driver().cuDevicePrimaryCtxRetain(&c, device);
-    other.join();
+    if (other.joinable()) other.join();
     check_status(status, "cuDevicePrimaryCtxRetain");
     any_started = true;
     place.context.store(c, std::memory_order_release);
