@@ -243,10 +243,12 @@ void infer_to_real(Call& c) {
 template <class R>
 void mirror(const Tensor& whole, int64_t d, int64_t half) {
   const int64_t n = whole.size(d), lines = whole.numel() / n, step = whole.stride(d);
-  for (int64_t l = 0; l < lines; ++l) {
-    C<R>* x = whole.data<C<R>>() + l / step * step * n + l % step;
-    for (int64_t k = half; k < n; ++k) x[k * step] = std::conj(x[(n - k) * step]);
-  }
+  parallel_for(lines, std::max<int64_t>(1, 4096 / n), [&](int64_t begin, int64_t end) {
+    for (int64_t l = begin; l < end; ++l) {
+      C<R>* x = whole.data<C<R>>() + l / step * step * n + l % step;
+      for (int64_t k = half; k < n; ++k) x[k * step] = std::conj(x[(n - k) * step]);
+    }
+  });
 }
 
 void run_to_real(Call& c) {
