@@ -165,11 +165,12 @@ void reduce_into(Call& c, const Tensor& t, uint64_t reduced, Operation operation
 template <Form kForm, Operation kOperation>
 void run_sum(Call& c) {
   const Tensor t = c.tensor(0);
-  reduce_into(c, t, reduced_by<kForm>(c, t), kOperation);
+  reduce_into(c, c.out().dtype() == Dtype::b8 ? convert(t, Dtype::b8) : t, reduced_by<kForm>(c, t), kOperation);
 }
 // The kernel drops nan before a conversion to an integer dtype could hide it.
 void run_nansum(Call& c) {
   const Tensor t = c.tensor(0);
+  if (c.out().dtype() == Dtype::b8) return execute_on_host(c, t.device());
   reduce_into(c, t, dims_at(c, 1, t), Operation::nansum);
 }
 template <Form kForm>

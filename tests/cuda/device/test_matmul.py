@@ -227,7 +227,8 @@ class TestBytes:
             there = [t.cuda() for t in scales]
             result = cresset._scaled_mm(a.cuda(), b.cuda(), *there, out_dtype=getattr(cresset, out))
             assert result.dtype == getattr(cresset, out) and result.shape == (m, n)
-            bound = {"float32": 1e-5, "bfloat16": 1e-2, "float8_e4m3fn": 0.13}[out]
+            # Tensor cores keep about 14 bits of a sum of 8-bit floats.
+            bound = {"float32": 1e-3, "bfloat16": 1e-2, "float8_e4m3fn": 0.13}[out]
             error = (result.cpu().double() - expected).abs().max().item()
             assert error <= bound * max(expected.abs().max().item(), 1)
 
