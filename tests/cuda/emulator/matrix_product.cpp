@@ -83,7 +83,7 @@ void multiply_batch(const Product& p, int batch) {
         S* to = static_cast<S*>(p.d_data) + batch * p.d.stride + j * uint64_t(p.d.leading);
         const S* old = static_cast<const S*>(p.c_data) + batch * p.c.stride + j * uint64_t(p.c.leading);
         for (uint64_t i = 0; i < m; ++i) {
-          T value = alpha * column[i];
+          T value = alpha == T(0) ? T(0) : alpha * column[i];  // what alpha hides is not read
           if (beta != T(0)) value += beta * number<T>(old[i]);
           if (p.epilogue & kBias) value += bias[i];
           if constexpr (std::is_floating_point_v<T>) {
