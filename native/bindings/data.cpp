@@ -269,7 +269,7 @@ PyObject* tolist(PyObject*, PyObject* self) {
     const Tensor t = unwrap_elements("tolist", self);
     check_implemented(!t.is_meta(), "Cannot copy out of meta tensor; no data!");
     check_has_data(t);
-    if (!is_integral(t.dtype())) tell_value_watcher("the elements of a tensor as a list");
+    if (!is_integral(t.dtype())) tell_value_watcher("the elements of a tensor as a list", self);
     if (has_backend(t.device())) {
       const Tensor here = empty(t.sizes(), t.dtype());
       copy_into(here, t);

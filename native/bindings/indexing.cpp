@@ -1,4 +1,5 @@
 // t[...] and t[...] = value: ints, slices, None and ... become views; tensors go to the index operators.
+#include "bindings/arguments.h"
 #include "bindings/python.h"
 
 namespace cresset {
@@ -138,21 +139,21 @@ auto with_items(PyObject* index, F&& f) {
   return f(&index, Py_ssize_t{1});
 }
 
-bool needs_override(PyObject* self) { return torch_function_enabled && !is_plain_tensor(self) && wants_torch_function(self); }
+bool needs_override(PyObject* self) { return torch_function_enabled && (has_function_mode || (!is_plain_tensor(self) && wants_torch_function(self))); }
 
-PyObject* through_override(const char* name, PyObject* self, PyObject* args) {
+// What a mode or the class of the tensor makes of the call; null without an error: nobody answered.
+PyObject* through_override(const char* name, PyObject* self, PyObject* index, PyObject* value = nullptr) {
   Ref method(require(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name)));
-  Ref types(require(PyTuple_Pack(1, Py_TYPE(self))));
-  Ref override(require(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self)), "__torch_function__")));
-  Ref kwargs(require(PyDict_New()));
-  return PyObject_CallFunctionObjArgs(override.get(), method.get(), types.get(), args, kwargs.get(), nullptr);
+  PyObject* const args[] = {self, index, value};
+  return ask_torch_function(method.get(), {args, value ? 3 : 2, nullptr});
 }
 
 }  // namespace
 
 PyObject* tensor_getitem(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
-    if (needs_override(self)) return through_override("__getitem__", self, Ref(require(PyTuple_Pack(2, self, index))).get());
+    if (needs_override(self))
+      if (PyObject* result = through_override("__getitem__", self, index)) return result;
     const Tensor t = unwrap(self);
     int64_t i;
     if (PyLong_CheckExact(index) && to_integer(index, i)) {
@@ -173,10 +174,8 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
   return guarded(
       [&]() -> int {
         check_type(value, "Tensor does not support deleting items");
-        if (needs_override(self)) {
-          Ref(require(through_override("__setitem__", self, Ref(require(PyTuple_Pack(3, self, index, value))).get())));
-          return 0;
-        }
+        if (needs_override(self))
+          if (PyObject* result = through_override("__setitem__", self, index, value)) return Py_DECREF(result), 0;
         const Tensor t = unwrap(self);
         check_inplace("__setitem__", t, false);
         Tensor v;

@@ -169,10 +169,10 @@ PyObject* tensor_getitem(PyObject* self, PyObject* index);
 int tensor_setitem(PyObject* self, PyObject* index, PyObject* value);
 
 // The __torch_function__ protocol and modes (operator_type.cpp).
-// compile(fullgraph=True): a Python function that is told what a program wants to know of a tensor's elements, and may refuse; else null.
+// compile(fullgraph=True) and onnx.export: a Python function that is told what a program wants to know of a tensor's elements, and may refuse; else null.
 extern thread_local PyObject* value_watcher;
-inline void tell_value_watcher(const char* what) {
-  if (value_watcher) Ref(require(PyObject_CallFunction(value_watcher, "s", what)));
+inline void tell_value_watcher(const char* what, PyObject* tensor) {
+  if (value_watcher) Ref(require(PyObject_CallFunction(value_watcher, "sO", what, tensor)));
 }
 extern thread_local bool torch_function_enabled;
 extern thread_local bool has_function_mode;                // somebody watches every call

@@ -236,7 +236,7 @@ PyGetSetDef getset[] = {
 
 METHOD(method_dim, return PyLong_FromLongLong(t->dim()))
 METHOD(method_numel, return PyLong_FromLongLong(t->numel))
-METHOD(method_item, return wrap(item(Tensor(t))))
+METHOD(method_item, tell_value_watcher("the number in a tensor", self); return wrap(item(Tensor(t))))
 METHOD(method_data_ptr, check_has_data(Tensor(t)); return PyLong_FromVoidPtr(address_for_others(Tensor(t))))
 METHOD(method_storage_offset, return PyLong_FromLongLong(t->offset))
 METHOD(method_is_floating, return PyBool_FromLong(is_floating(t->dtype)))
@@ -447,7 +447,7 @@ int number_bool(PyObject* self) {
         TensorImpl* t = impl_of(self);
         check(t->numel == 1, t->numel ? "Boolean value of Tensor with more than one value is ambiguous" : "Boolean value of Tensor with no values is ambiguous");
         check(!differs_by_sample(t), "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. Inside vmap it has a value for every sample, and the samples may not part ways; use torch.where instead");
-        tell_value_watcher("the truth value of a tensor");
+        tell_value_watcher("the truth value of a tensor", self);
         const Scalar s = item(Tensor(t));
         return static_cast<int>(s.to<bool>());
       },
@@ -455,6 +455,7 @@ int number_bool(PyObject* self) {
 }
 Scalar only_element(PyObject* self) {
   check_value(impl_of(self)->numel == 1, "only one element tensors can be converted to Python scalars, this one has ", impl_of(self)->numel);
+  tell_value_watcher("the number in a tensor", self);
   return item(unwrap(self));
 }
 PyObject* number_int(PyObject* self) {

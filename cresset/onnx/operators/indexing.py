@@ -1,0 +1,318 @@
+"""Picking and placing elements: x[...], x[...] = y, gather, scatter and their kin."""
+
+import cresset
+
+from ..dimensions import Size
+from ..recording import Value
+from . import exports
+
+END = 2**63 - 1
+
+
+@exports("__getitem__")
+def getitem(g, input, index):
+    """Slices first, then single places, then new dimensions, then tensors."""
+    x, shape, entries = _basic(g, input, index)
+    return _by_tensors(g, x, shape, entries) if any(entries) else x
+
+
+def _entries(g, index, rank):
+    index = list(index) if isinstance(index, tuple) else [index]
+    index = [g_list(g, i) for i in index]
+    used = sum(_width(i) for i in index)
+    if Ellipsis not in [i for i in index if i is Ellipsis]:
+        index.append(Ellipsis)
+    at = next(k for k, i in enumerate(index) if i is Ellipsis)
+    return index[:at] + [slice(None)] * (rank - used) + index[at + 1 :]
+
+
+def g_list(g, entry):
+    """A list in an index is a tensor."""
+    if isinstance(entry, list) and all(isinstance(i, (int, bool)) for i in entry):
+        value = Value(-1, cresset.tensor(entry, dtype=cresset.int64 if not all(isinstance(i, bool) for i in entry) else cresset.bool), False)
+        g.name(value)
+        return value
+    return entry
+
+
+def _width(entry):
+    """How many dimensions an entry of an index takes."""
+    if entry is None or entry is Ellipsis or isinstance(entry, bool):
+        return 0
+    return len(entry.shape) if isinstance(entry, Value) and entry.dtype is cresset.bool else 1
+
+
+def _basic(g, input, index):
+    """Apply what is no tensor. Gives the name, the shape, and for each dimension the tensor that indexes it, or None."""
+    entries = _entries(g, index, len(input.shape))
+    x, starts, ends, axes, steps, singles = g.name(input), [], [], [], [], []
+    dim, shape, new, by_tensor = 0, [], [], []
+    for entry in entries:
+        if entry is None:
+            new.append(len(shape))
+            shape.append(1)
+            by_tensor.append(None)
+        elif isinstance(entry, bool):
+            raise g.unsupported("an index that is True or False")
+        elif isinstance(entry, slice):
+            size = input.shape[dim]
+            start, end, step = entry.start or 0, END if entry.stop is None else entry.stop, 1 if entry.step is None else entry.step
+            if any(isinstance(bound, Value) for bound in (start, end, step)):
+                raise g.unsupported("a slice whose bounds are tensors")
+            if not (isinstance(start, int) and start == 0 and isinstance(end, int) and end == END and step == 1) and end != size:
+                starts.append(start), ends.append(end), axes.append(dim), steps.append(step)
+                size = _sliced(size, start, end, step)
+            elif end == size and not (isinstance(start, int) and start == 0 and step == 1):
+                starts.append(start), ends.append(END), axes.append(dim), steps.append(step)
+                size = _sliced(size, start, end, step)
+            shape.append(size)
+            by_tensor.append(None)
+            dim += 1
+        elif isinstance(entry, (int, Size)):
+            singles.append((dim, entry))
+            dim += 1
+        else:
+            width = _width(entry)
+            for k in range(width):
+                shape.append(input.shape[dim + k])
+                by_tensor.append((entry, width) if k == 0 else ())
+            dim += width
+    if axes:
+        x = g.op("Slice", x, g.sizes(starts), g.sizes(ends), g.ints(axes), g.ints(steps))
+    for axis, place in reversed(singles):
+        x = g.op("Gather", x, g.number(place, cresset.int64), axis=axis)
+    return g.unsqueeze(x, new), shape, by_tensor
+
+
+def _sliced(size, start, end, step):
+    """The size of a slice, for each recording."""
+    parts = [v.samples if isinstance(v, Size) else None for v in (size, start, end, step)]
+    count = next((len(p) for p in parts if p), 1)
+    numbers = [p or (v,) * count for p, v in zip(parts, (size, start, end, step), strict=True)]
+    return Size.of(len(range(n)[slice(a, b, s)]) for n, a, b, s in zip(*numbers, strict=True))
+
+
+def _by_tensors(g, x, shape, entries):
+    used = [k for k, e in enumerate(entries) if e]
+    if len(used) == 1 and entries[used[0]][0].dtype is not cresset.bool:
+        index = entries[used[0]][0]
+        return g.op("Gather", x, _index(g, index), axis=used[0])
+    dims = [k for k, e in enumerate(entries) if e is not None]
+    rest = [k for k in range(len(entries)) if k not in dims]
+    adjacent = dims == list(range(dims[0], dims[-1] + 1))
+    x = g.transpose(x, [*dims, *rest])
+    columns, rank = [], 0
+    masks = [e[0] for e in (entries[k] for k in used) if e[0].dtype is cresset.bool]
+    if masks:
+        if len(used) > 1:
+            raise g.unsupported("a mask beside another tensor in an index")
+        places = g.op("Transpose", g.op("NonZero", masks[0]), perm=[1, 0])  # (count, dimensions)
+        found, rank = g.op("GatherND", x, places), 1
+    else:
+        tensors = [entries[k][0] for k in used]
+        rank = max(len(t.shape) for t in tensors)
+        whole = None
+        for t in tensors:
+            whole = g.name(t) if whole is None else g.op("Add", whole, g.cast(t, t.dtype, tensors[0].dtype))
+        common = g.op("Shape", whole)
+        for t in tensors:
+            columns.append(g.unsqueeze(g.op("Expand", _index(g, t), common), [rank]))
+        found = g.op("GatherND", x, g.op("Concat", *columns, axis=rank))
+    if adjacent and dims[0] > 0:  # the new dimensions take the place of the indexed ones
+        before = [d for d in rest if d < dims[0]]
+        total = rank + len(rest)
+        order = [rank + k for k in range(len(before))] + list(range(rank)) + list(range(rank + len(before), total))
+        found = g.transpose(found, order)
+    return found
+
+
+
+
+def _index(g, index):
+    return g.cast(index, index.dtype, cresset.int64) if index.dtype not in (cresset.int64, cresset.int32) else g.name(index)
+
+
+@exports("index")
+def index(g, input, indices):
+    entries = tuple(slice(None) if i is None else i for i in indices)
+    return getitem(g, input, entries)
+
+
+@exports("__setitem__")
+def setitem(g, input, index, value):
+    """A mask becomes Where; slices and single places cut the tensor in three and join it again; whole numbers become ScatterND."""
+    entries = _entries(g, index, len(input.shape))
+    if isinstance(value, Value):
+        value_name, value_shape = g.cast(value, value.dtype, input.dtype), value.shape
+        ones = next((k for k, s in enumerate(value_shape) if s != 1), len(value_shape))
+        value_name, value_shape = g.squeeze(value_name, list(range(ones))), value_shape[ones:]
+    else:
+        value_name, value_shape = g.number(value, input.dtype), ()
+    tensors = [e for e in entries if isinstance(e, Value)]
+    if len(tensors) == 1 and tensors[0].dtype is cresset.bool and entries[0] is tensors[0] and not any(isinstance(s, Size) or s != 1 for s in value_shape):
+        missing = len(input.shape) - len(tensors[0].shape)
+        if all(isinstance(e, slice) and e == slice(None) for e in entries[1:]):
+            mask = g.unsqueeze(tensors[0], [len(tensors[0].shape) + k for k in range(missing)])
+            return g.op("Where", mask, value_name, input)
+    if tensors:
+        if entries[0] is not tensors[0] or any(not isinstance(e, Value) for e in entries[: len(tensors)]) or any(e != slice(None) for e in entries[len(tensors) :]):
+            raise g.unsupported("assignment through tensors that do not index the first dimensions")
+        if any(t.dtype is cresset.bool for t in tensors):
+            raise g.unsupported("assignment of several values through a mask; use torch.where")
+        return index_put(g, input, tensors, (value_name, value_shape), False)
+    return _assign(g, g.name(input), list(input.shape), entries, 0, value_name)
+
+
+def _assign(g, x, shape, entries, dim, value):
+    """x with `value` in the place that the entries from `dim` on name; value has no dimension for single places."""
+    while entries and isinstance(entries[0], slice) and entries[0] == slice(None):
+        entries, dim = entries[1:], dim + 1
+    if not entries:
+        kept = [s for s in shape]
+        return g.op("Expand", value, g.sizes(kept)) if kept else value
+    entry, rest = entries[0], entries[1:]
+    if entry is None:
+        raise g.unsupported("assignment through an index with None")
+    size = shape[dim]
+    if isinstance(entry, slice):
+        step = 1 if entry.step is None else entry.step
+        if step != 1:
+            raise g.unsupported("assignment to a slice with a step")
+        start, end = entry.start or 0, END if entry.stop is None else entry.stop
+        inner_size = _sliced(size, start, end, 1)
+        inner = g.slice(x, dim, start, end)
+        inner = _assign(g, inner, [*shape[:dim], inner_size, *shape[dim + 1 :]], rest, dim + 1, value)
+    else:
+        start, end = entry, entry + 1 if not (isinstance(entry, int) and entry == -1) else END
+        inner = g.op("Gather", x, g.number(entry, cresset.int64), axis=dim)
+        inner = g.unsqueeze(_assign(g, inner, [*shape[:dim], *shape[dim + 1 :]], rest, dim, value), [dim])
+    parts = []
+    if not (isinstance(start, int) and start == 0):
+        parts.append(g.slice(x, dim, 0, start))
+    parts.append(inner)
+    if not (isinstance(end, int) and end == END) and end != size:
+        parts.append(g.slice(x, dim, end, END))
+    return parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=dim)
+
+
+@exports("index_put")
+def index_put(g, input, indices, values, accumulate):
+    tensors = [i for i in indices if i is not None]
+    if len(tensors) != len(indices) or any(t.dtype is cresset.bool for t in tensors):
+        raise g.unsupported("indices that leave a dimension out, or are masks")
+    if accumulate and g.opset < 16:
+        raise g.unsupported("adding to places needs opset 16")
+    value = values[0] if isinstance(values, tuple) else g.cast(values, values.dtype, input.dtype)
+    rank = max(len(t.shape) for t in tensors)
+    whole = g.name(tensors[0])
+    for t in tensors[1:]:
+        whole = g.op("Add", whole, t)
+    common = g.op("Shape", whole)
+    columns = [g.unsqueeze(g.op("Expand", _index(g, t), common), [rank]) for t in tensors]
+    places = columns[0] if len(columns) == 1 else g.op("Concat", *columns, axis=rank)
+    rest = input.shape[len(tensors) :]
+    wanted = g.op("Concat", common, g.sizes(rest), axis=0) if rest else common
+    return g.op("ScatterND", input, g.cast(places, cresset.int64, cresset.int64), g.op("Expand", value, wanted), reduction="add" if accumulate else None)
+
+
+@exports("embedding")
+def embedding(g, weight, indices):
+    return g.op("Gather", weight, _index(g, indices), axis=0)
+
+
+@exports("index_select")
+def index_select(g, input, dim, index):
+    if not input.shape:
+        return input
+    return g.op("Gather", input, g.reshape(_index(g, index), [-1]), axis=dim % len(input.shape))
+
+
+@exports("gather")
+def gather(g, input, dim, index):
+    if not input.shape:
+        return input
+    return g.op("GatherElements", input, _index(g, index), axis=dim % len(input.shape))
+
+
+@exports("take")
+def take(g, input, index):
+    return g.op("Gather", g.reshape(input, [-1]), _index(g, index), axis=0)
+
+
+@exports("scatter")
+def scatter(g, input, dim, index, src=None, value=None, reduce=None):
+    kinds = {None: None, "add": "add", "multiply": "mul"}
+    if src is None:
+        updates = g.op("Expand", g.number(value, input.dtype), g.sizes(index.shape))
+    else:
+        updates = _cut(g, g.name(src), src.shape, index.shape)
+    return _scatter(g, input, dim, index, updates, kinds[reduce])
+
+
+@exports("scatter_add")
+def scatter_add(g, input, dim, index, src):
+    return _scatter(g, input, dim, index, _cut(g, g.name(src), src.shape, index.shape), "add")
+
+
+@exports("scatter_reduce")
+def scatter_reduce(g, input, dim, index, src, reduce, include_self):
+    kinds = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+    if reduce not in kinds or not include_self:
+        raise g.unsupported(f"reduce={reduce!r}, include_self={include_self}")
+    return _scatter(g, input, dim, index, _cut(g, g.name(src), src.shape, index.shape), kinds[reduce])
+
+
+def _cut(g, src, shape, wanted):
+    """The part of src that the index covers."""
+    for axis, (size, size_wanted) in enumerate(zip(shape, wanted, strict=True)):
+        if size != size_wanted:
+            src = g.slice(src, axis, 0, size_wanted)
+    return src
+
+
+def _scatter(g, input, dim, index, updates, reduction):
+    needed = {None: 11, "add": 16, "mul": 16, "max": 18, "min": 18}[reduction]
+    if g.opset < needed:
+        raise g.unsupported(f"combining with what is there ({reduction}) needs opset {needed}")
+    return g.op("ScatterElements", input, _index(g, index), updates, axis=dim % len(input.shape), reduction=reduction)
+
+
+@exports("index_add", "index_copy", "index_fill")
+def index_write(g, input, dim, index, source=None, value=None, alpha=1):
+    axis = dim % len(input.shape)
+    reduction = "add" if g.call.name == "index_add" else None
+    shape = [*input.shape[:axis], index.shape[0], *input.shape[axis + 1 :]]
+    if source is None:
+        updates = g.op("Expand", g.number(value, input.dtype), g.sizes(shape))
+    else:
+        updates = g.name(source) if alpha == 1 else g.op("Mul", source, g.number(alpha, input.dtype))
+    others = [k for k in range(len(shape)) if k != axis]
+    places = g.op("Expand", g.unsqueeze(_index(g, index), others), g.sizes(shape))
+    return _scatter(g, input, dim, Value_like(places, index), updates, reduction)
+
+
+class Value_like:
+    """A name with the dtype of the index it was made of."""
+
+    def __init__(self, name, value):
+        self.name, self.dtype, self.data, self.parameter, self.shape = name, cresset.int64, None, None, value.shape
+
+
+@exports("masked_scatter")
+def masked_scatter(g, input, mask, source):
+    places = g.op("Transpose", g.op("NonZero", g.op("Expand", mask, g.sizes(input.shape))), perm=[1, 0])
+    count = g.op("Gather", g.op("Shape", places), g.ints([0]), axis=0)
+    values = g.op("Slice", g.reshape(source, [-1]), g.ints([0]), count)
+    return g.op("ScatterND", input, places, values)
+
+
+@exports("masked_select")
+def masked_select(g, input, mask):
+    whole = g.op("Shape", g.op("And", g.op("Cast", g.op("Equal", input, input), to=9), mask)) if input.shape != mask.shape else None
+    x, m = (g.name(input), g.name(mask)) if whole is None else (g.op("Expand", input, whole), g.op("Expand", mask, whole))
+    return g.op("Compress", g.reshape(x, [-1]), g.reshape(m, [-1]), axis=0)
+
+
+@exports("nonzero")
+def nonzero(g, input):
+    return g.op("Transpose", g.op("NonZero", input), perm=[1, 0])

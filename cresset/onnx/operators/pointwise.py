@@ -1,0 +1,219 @@
+"""Pointwise operators: those that ONNX has, and all others by their formulas.
+
+A formula called with symbolic values gives an Expression; each of its nodes is an ONNX node.
+"""
+
+import cresset
+
+from ...ops.pointwise.definition import definitions
+from ...ops.pointwise.expression import literal, variable
+from ..dimensions import Fraction, Size
+from ..recording import Value
+from . import exports, rules
+
+# Operators of one tensor that ONNX has, for floats.
+NAMED = {
+    "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "abs": "Abs", "neg": "Neg", "floor": "Floor",
+    "ceil": "Ceil", "erf": "Erf", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan",
+    "sinh": "Sinh", "cosh": "Cosh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "reciprocal": "Reciprocal", "sign": "Sign",
+    "isnan": "IsNaN", "softsign": "Softsign", "hardswish": "HardSwish",
+}  # fmt: skip
+
+# The nodes of formulas.
+NODES = {
+    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "neg": "Neg", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual",
+    "eq": "Equal", "and": "And", "or": "Or", "xor": "Xor", "not": "Not", "where": "Where", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin",
+    "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
+    "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "pow": "Pow", "floor": "Floor", "ceil": "Ceil", "rint": "Round", "abs": "Abs",
+    "quotient": "Div",
+}  # fmt: skip
+BITS = {"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor", "not": "BitwiseNot"}
+COMPOSED = {
+    "exp2": lambda g, dtype, x: g.op("Pow", g.number(2.0, dtype), x),
+    "expm1": lambda g, dtype, x: g.op("Sub", g.op("Exp", x), g.number(1.0, dtype)),
+    "log1p": lambda g, dtype, x: g.op("Log", g.op("Add", x, g.number(1.0, dtype))),
+    "log2": lambda g, dtype, x: g.op("Div", g.op("Log", x), g.number(0.6931471805599453, dtype)),
+    "log10": lambda g, dtype, x: g.op("Div", g.op("Log", x), g.number(2.302585092994046, dtype)),
+    "erfc": lambda g, dtype, x: g.op("Sub", g.number(1.0, dtype), g.op("Erf", x)),
+    "ne": lambda g, dtype, x, y: g.op("Not", g.op("Equal", x, y)),
+    "hypot": lambda g, dtype, x, y: g.op("Sqrt", g.op("Add", g.op("Mul", x, x), g.op("Mul", y, y))),
+    "fmod": lambda g, dtype, x, y: g.op("Mod", x, y, fmod=1),
+    "modulo": lambda g, dtype, x, y: g.op("Mod", x, y, fmod=1),
+    "trunc": lambda g, dtype, x: g.op("Mul", g.op("Sign", x), g.op("Floor", g.op("Abs", x))),
+}
+
+
+def _named(kind):
+    def rule(g, input):
+        if not input.dtype.is_floating_point and kind not in ("Abs", "Neg", "Sign"):
+            return formula(g, g.call.name, {"input": input})
+        return g.op(kind, input)
+
+    return rule
+
+
+for _name, _kind in NAMED.items():
+    rules[_name] = _named(_kind)
+
+
+def formula(g, name, bound):
+    """Write a pointwise operator by its formula. `bound` has the arguments by their public names."""
+    definition = definitions[name]
+    public = definition._public_names
+    given = {n: bound[public.get(n, n)] for n in definition.inputs}
+    tensors = {n: v for n, v in given.items() if isinstance(v, (Value, str))}
+    numbers = {n: v for n, v in given.items() if v is not None and n not in tensors}
+    computed = _compute_dtype(g, definition, given)
+    compute = "b8" if computed is cresset.bool else "f64" if computed is cresset.float64 else "f32" if computed.is_floating_point else "i64"
+    if compute not in definition.types:
+        raise g.unsupported(f"it is not written for {computed}")
+    variables, values = {}, {}
+    for n, kind in zip(definition.inputs, definition.kinds, strict=True):
+        if given[n] is None:
+            continue
+        if n in numbers and isinstance(given[n], (bool, int, float)) and kind != "b":
+            value = given[n]
+            variables[n] = literal(value, compute) if compute.startswith("f") or value == int(value) else literal(int(value), compute)
+            continue
+        dtype = cresset.bool if kind == "b" else computed
+        variables[n] = variable(n, "b8" if kind == "b" else compute)
+        values[n] = g.cast(given[n], given[n].dtype, dtype) if n in tensors else g.number(given[n], dtype)
+    for attribute in definition.attributes:
+        value = bound.get(attribute.name, attribute.default)
+        if isinstance(value, (Size, Fraction, Value)):
+            variables[attribute.name] = variable(attribute.name, attribute.type_in(compute))
+            values[attribute.name] = g.number(value, computed)
+        else:
+            variables[attribute.name] = value
+    expression = definition.expression(definition._bind((), variables))
+    return write(g, expression, values, computed, definition.result_type(compute), g.result.dtype)
+
+
+def _compute_dtype(g, definition, given):
+    """The dtype in which the operands meet. A number joins without changing it, unless it is of a higher kind."""
+    operands = [v for (n, v), kind in zip(given.items(), definition.kinds, strict=True) if kind != "b" and v is not None]
+    if definition.result == "bool":
+        kinds = [cresset.empty((1,) * bool(v.shape), dtype=v.dtype) if isinstance(v, Value) else 1 if isinstance(v, Size) else 1.0 if isinstance(v, Fraction) else v for v in operands]
+        found = cresset.result_type(kinds[0], kinds[1]) if len(kinds) > 1 else kinds[0].dtype
+        return found if "b8" in definition.types or found is not cresset.bool else cresset.int64
+    return g.result.dtype
+
+
+def write(g, expression, values, dtype, type, wanted):
+    """The nodes of an expression; the name of its result in dtype `wanted`. `dtype` is what the type of the computation stands for."""
+    dtypes = {"b8": cresset.bool, "f64": cresset.float64}
+    done = {}
+
+    def dtype_of(type):
+        if type in ("f32", "f64") and dtype.is_floating_point:
+            return dtype if type == "f32" or dtype is cresset.float64 else cresset.float64
+        if type in ("i64", "u64"):
+            return cresset.int64 if dtype.is_floating_point or dtype is cresset.bool else dtype
+        return dtypes.get(type, cresset.float32)
+
+    def visit(node):
+        if id(node) not in done:
+            done[id(node)] = make(node)
+        return done[id(node)]
+
+    def make(node):
+        if node.op == "literal":
+            return g.number(node.value, dtype_of(node.type))
+        if node.op == "variable":
+            return values[node.value]
+        args = [visit(arg) for arg in node.args]
+        kind = dtype_of(node.args[-1].type)
+        if node.op == "cast":
+            return g.cast(args[0], kind, dtype_of(node.type))
+        if node.op in COMPOSED:
+            return COMPOSED[node.op](g, kind, *args)
+        if node.op in BITS and kind is not cresset.bool:
+            if g.opset < 18:
+                raise g.unsupported(f"opset {g.opset} has no operations on bits; opset 18 has")
+            return g.op(BITS[node.op], *args)
+        if node.op not in NODES:
+            raise g.unsupported(f"its formula needs {node.op}, which ONNX does not have")
+        if kind is cresset.bool and node.op == "eq":
+            return g.op("Not", g.op("Xor", *args))
+        return g.op(NODES[node.op], *args)
+
+    found = visit(expression)
+    return g.cast(found, dtype_of(expression.type), wanted)
+
+
+@exports("gelu", "gelu_tanh")
+def gelu(g, input):
+    if g.opset >= 20:
+        return g.op("Gelu", input, approximate="none" if g.call.name == "gelu" else "tanh")
+    return formula(g, g.call.name, {"input": input})
+
+
+@exports("round")
+def round(g, input, decimals):
+    if decimals or not input.dtype.is_floating_point:
+        return formula(g, "round", {"input": input, "decimals": decimals})
+    return g.op("Round", input)
+
+
+@exports("div")
+def div(g, input, other, rounding_mode=None):
+    name = {None: "div", "floor": "div_floor", "trunc": "div_trunc"}[rounding_mode]
+    return formula(g, name, {"input": input, "other": other})
+
+
+@exports("leaky_relu")
+def leaky_relu(g, input, negative_slope):
+    return g.op("LeakyRelu", input, alpha=float(negative_slope))
+
+
+@exports("maximum")
+def maximum(g, input, other):
+    return _of_two(g, "Max", input, other)
+
+
+@exports("minimum")
+def minimum(g, input, other):
+    return _of_two(g, "Min", input, other)
+
+
+def _of_two(g, kind, input, other):
+    dtype = g.result.dtype
+    if dtype is cresset.bool:
+        return g.op("Or" if kind == "Max" else "And", input, other)
+    return g.op(kind, g.number(input, dtype), g.number(other, dtype))
+
+
+@exports("pow")
+def pow(g, input, exponent):
+    dtype = g.result.dtype
+    if not isinstance(exponent, Value) and exponent == 2:
+        x = g.number(input, dtype)
+        return g.op("Mul", x, x)
+    return g.op("Pow", g.number(input, dtype), g.number(exponent, dtype))
+
+
+@exports("isinf")
+def isinf(g, input):
+    if not input.dtype.is_floating_point:
+        return formula(g, "isinf", {"input": input})
+    return g.op("IsInf", g.cast(input, input.dtype, cresset.float32) if input.dtype is cresset.float16 else input)
+
+
+@exports("masked_fill")
+def masked_fill(g, input, mask, value):
+    return g.op("Where", mask, g.number(value, input.dtype), input)
+
+
+@exports("fill_", "fill")
+def fill(g, input, value):
+    return g.op("Expand", g.number(value, input.dtype), g.sizes(input.shape))
+
+
+@exports("zero_")
+def zero(g, input):
+    return fill(g, input, 0)
+
+
+@exports("copy_")
+def copy(g, input, src):
+    return g.op("Expand", g.number(src, input.dtype), g.sizes(input.shape))

@@ -1,0 +1,101 @@
+"""Writing ONNX files: protobuf's wire format and the few messages of onnx.proto that a model is made of.
+
+A message is a sequence of fields, each a key (the field's number and how its value is laid out) and the value. The numbers of
+the fields are those of the ONNX specification. Whole messages are bytes; a message inside of another is a field that holds them.
+"""
+
+import struct
+
+VARINT, LENGTH_DELIMITED, FIXED32 = 0, 2, 5
+
+# TensorProto.DataType
+DATA_TYPES = {
+    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11,
+    "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16, "float8_e4m3fn": 17, "float8_e4m3fnuz": 18,
+    "float8_e5m2": 19, "float8_e5m2fnuz": 20,
+}  # fmt: skip
+
+FLOAT, INT, STRING, TENSOR, FLOATS, INTS, STRINGS = 1, 2, 3, 4, 6, 7, 8  # AttributeProto.AttributeType
+EXTERNAL = 1  # TensorProto.DataLocation
+
+
+def varint(number):
+    """A whole number, seven bits a byte, the lowest first; a negative one as its 64 bits."""
+    number &= 0xFFFFFFFFFFFFFFFF
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def integer(field, number):
+    """A field that holds a whole number."""
+    return varint(field << 3 | VARINT) + varint(number)
+
+
+def real(field, number):
+    """A field that holds a float."""
+    return varint(field << 3 | FIXED32) + struct.pack("<f", number)
+
+
+def data(field, content):
+    """A field that holds bytes, a text or a message."""
+    content = content.encode() if isinstance(content, str) else content
+    return b"".join((varint(field << 3 | LENGTH_DELIMITED), varint(len(content)), content))
+
+
+def model(graph, *, ir_version, opsets, producer, version):
+    """A ModelProto. `opsets` maps domains to versions; "" is ONNX itself."""
+    parts = [integer(1, ir_version), data(2, producer), data(3, version), data(7, graph)]
+    parts += [data(8, data(1, domain) + integer(2, number)) for domain, number in opsets.items()]
+    return b"".join(parts)
+
+
+def graph(name, nodes, initializers, inputs, outputs):
+    """A GraphProto of messages that are made already."""
+    parts = [data(1, n) for n in nodes] + [data(2, name)] + [data(5, i) for i in initializers]
+    return b"".join(parts + [data(11, i) for i in inputs] + [data(12, o) for o in outputs])
+
+
+def node(op_type, inputs, outputs, name, domain, attributes):
+    """A NodeProto; an input that is not given is the empty name."""
+    parts = [data(1, i) for i in inputs] + [data(2, o) for o in outputs] + [data(3, name), data(4, op_type)]
+    parts += [data(5, attribute(key, value)) for key, value in attributes.items()]
+    return b"".join(parts + ([data(7, domain)] if domain else []))
+
+
+def attribute(name, value):
+    """An AttributeProto; the type is read off the value. Bytes are a TensorProto."""
+    if isinstance(value, (bool, int)):
+        return data(1, name) + integer(3, int(value)) + integer(20, INT)
+    if isinstance(value, float):
+        return data(1, name) + real(2, value) + integer(20, FLOAT)
+    if isinstance(value, str):
+        return data(1, name) + data(4, value) + integer(20, STRING)
+    if isinstance(value, bytes):
+        return data(1, name) + data(5, value) + integer(20, TENSOR)
+    values = list(value)
+    if all(isinstance(v, int) for v in values):
+        return b"".join([data(1, name), *(integer(8, v) for v in values), integer(20, INTS)])
+    if all(isinstance(v, str) for v in values):
+        return b"".join([data(1, name), *(data(9, v) for v in values), integer(20, STRINGS)])
+    return b"".join([data(1, name), *(real(7, v) for v in values), integer(20, FLOATS)])
+
+
+def tensor(name, dtype, shape, raw=None, external=None):
+    """A TensorProto with its elements (little-endian) inside, or in a file beside: `external` is (file, offset, length)."""
+    parts = [integer(1, size) for size in shape] + [integer(2, DATA_TYPES[dtype]), data(8, name)]
+    if external is None:
+        parts.append(data(9, raw))
+    else:
+        entries = zip(("location", "offset", "length"), map(str, external), strict=True)
+        parts += [data(13, data(1, key) + data(2, value)) for key, value in entries] + [integer(14, EXTERNAL)]
+    return b"".join(parts)
+
+
+def value_info(name, dtype, shape):
+    """A ValueInfoProto: a tensor's name, dtype and sizes, where a text names a size that is free."""
+    sizes = b"".join(data(1, data(2, size) if isinstance(size, str) else integer(1, size)) for size in shape)
+    return data(1, name) + data(2, data(1, integer(1, DATA_TYPES[dtype]) + data(2, sizes)))
