@@ -81,3 +81,19 @@ def test_names_and_lists_of_functions():
     assert cresset.zeros in overrides.get_ignored_functions()
     assert cresset.zeros not in functions[cresset]
     assert overrides.get_testing_overrides()[cresset.add](1, 2) == -1
+
+
+def test_a_mode_sees_items_taken_and_set():
+    seen = []
+
+    class Watch(overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append((func.__name__, args[1:]))
+            return func(*args, **(kwargs or {}))
+
+    x = cresset.zeros(2, 2)
+    with Watch():
+        x[0, 1] = 5
+        row = x[0]
+    assert seen == [("__setitem__", ((0, 1), 5)), ("__getitem__", (0,))]
+    assert row.tolist() == [0.0, 5.0]

@@ -155,9 +155,8 @@ def export(
     if isinstance(args, cresset.Tensor):
         args = (args,)
     args = tuple(args)
-    if kwargs is None and args and isinstance(args[-1], dict) and all(isinstance(key, str) for key in args[-1]):
-        if _takes(model, args[:-1], args[-1]):  # the older way to give arguments by name
-            args, kwargs = args[:-1], args[-1]
+    if kwargs is None and args and isinstance(args[-1], dict) and _takes(model, args[:-1], args[-1]):
+        args, kwargs = args[:-1], args[-1]  # the older way to give arguments by name
     graph, inputs, outputs, example = export_program(
         model, args, dict(kwargs or {}), input_names=input_names, output_names=output_names, opset_version=opset_version, dynamic_axes=dynamic_axes,
         dynamic_shapes=dynamic_shapes, training=getattr(training, "name", str(training)), exporting=_exporting,
@@ -189,9 +188,9 @@ def _takes(model, args, kwargs):
 
     try:
         inspect.signature(getattr(model, "forward", model)).bind(*args, **kwargs)
-    except TypeError:
+    except (TypeError, ValueError):
         return False
-    return True
+    return all(isinstance(key, str) for key in kwargs)
 
 
 def _verify(program, model, example):

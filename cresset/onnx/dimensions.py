@@ -12,8 +12,8 @@ import itertools
 import math
 
 RECORDINGS = 4
-STEPS = (0, 1, 3, 6)
-ROTATED = [STEPS[k:] + STEPS[:k] for k in range(RECORDINGS)]  # no row is a linear function of another
+# How far apart the recorded sizes are: all remainders of 2, 3 and 4 are among them; and closer by.
+WIDE, NEAR = (0, 1, 6, 11), (0, 1, 3, 6)
 
 
 class Size:
@@ -65,24 +65,41 @@ class Size:
 
 
 class Fraction:
-    """A float that depends on free dimensions: `size` to the power of 1, -1, 1/2 or -1/2."""
+    """A float that depends on free dimensions: `samples` has its value in each recording."""
 
-    __slots__ = ("power", "size")
+    __slots__ = ("samples",)
 
-    def __init__(self, size, power):
-        self.size, self.power = size, power
+    def __init__(self, samples):
+        self.samples = tuple(samples)
 
     @staticmethod
     def of(samples):
-        """The number if all recordings agree on it, a Fraction if it is a power of a whole number, else None."""
+        """The number if all recordings agree on it, else a Fraction."""
         samples = tuple(samples)
-        if all(s == samples[0] or s != s for s in samples):
-            return samples[0]
-        for power in (1.0, -1.0, 0.5, -0.5):
-            if all(s > 0 for s in samples):
-                bases = [round(s ** (1 / power)) for s in samples]
-                if all(b > 0 and math.isclose(b**power, s, rel_tol=1e-12) for b, s in zip(bases, samples, strict=True)):
-                    return Fraction(Size(bases), power)
+        return samples[0] if all(s == samples[0] or s != s for s in samples) else Fraction(samples)
+
+    def solve(self, known):
+        """(above, below, power): (above / below) ** power, where both are sizes or whole numbers. None if there is no such form.
+
+        Args:
+            known: samples of sizes that may be above or below, with 1 subtracted or not.
+        """
+        for power in (1.0, 0.5):
+            if all(s > 0 for s in self.samples):
+                values = [s ** (1 / power) for s in self.samples]
+                for above, below in ((values, None), (None, [1 / v for v in values])):
+                    whole = [round(v) for v in above or below]
+                    if all(w > 0 and math.isclose(w, v, rel_tol=1e-12) for w, v in zip(whole, above or below, strict=True)):
+                        return (Size(whole), 1, power) if above else (1, Size(whole), power)
+        sizes = [[s + d for s in samples] for samples in known for d in (0, -1)]
+        for below in sizes:
+            products = [s * b for s, b in zip(self.samples, below, strict=True)]
+            whole = [round(v) for v in products]
+            if not all(math.isclose(w, v, rel_tol=1e-9, abs_tol=1e-9) for w, v in zip(whole, products, strict=True)):
+                continue
+            above = Size.of(whole)
+            if isinstance(above, int) or whole in sizes:
+                return above, Size(below), 1.0
         return None
 
 
@@ -102,19 +119,37 @@ def solve(size, dimensions, *, rounding=False):
     for samples, source in dimensions:
         if samples == wanted:
             return Formula([source])
+    found = []
     for count in (1, 2, 3):
         for group in itertools.combinations(dimensions, count):
             product = [math.prod(values) for values in zip(*(samples for samples, _ in group), strict=True)]
             linear = _line(product, wanted)
             if linear is not None and linear[0] != 0:
-                return Formula([source for _, source in group], linear[0], linear[1])
-    if rounding:
-        for samples, source in dimensions:
-            for divisor in range(2, 65):
-                for before in (0, divisor - 1, *range(1, divisor - 1)):
-                    rests = {w - (s + before) // divisor for s, w in zip(samples, wanted, strict=True)}
-                    if len(rests) == 1:
-                        return Formula([source], before=before, divisor=divisor, after=rests.pop())
+                terms = 2 * count + 2 * (linear[1] != 0) + (linear[0] != 1)
+                found.append((terms, len(found), Formula([source for _, source in group], *linear)))
+    if found:
+        return min(found)[2]  # the plainest
+    return _quotient(wanted, dimensions) if rounding else None
+
+
+def _quotient(wanted, dimensions):
+    """A rounded quotient of one dimension, plus a constant; None as well where two dimensions would do, as it is a guess then."""
+    found = {}
+    for samples, source in dimensions:
+        for divisor in range(2, 65):
+            for before in (0, divisor - 1, *range(1, divisor - 1)):
+                rests = {w - (s + before) // divisor for s, w in zip(samples, wanted, strict=True)}
+                if len(rests) == 1 and samples not in found:
+                    found[samples] = Formula([source], before=before, divisor=divisor, after=rests.pop())
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def shifted(size, dimensions):
+    """A dimension with a constant added; None if there is none."""
+    exact = [d for d in dimensions if d[0] == size.samples]
+    for samples, source in exact or dimensions:
+        if len({w - s for s, w in zip(samples, size.samples, strict=True)}) == 1:
+            return Formula([source], before=size.samples[0] - samples[0])
     return None
 
 
@@ -143,23 +178,30 @@ def sizes_to_try(example, symbols):
     by, smaller, in large steps, and with symbols tied together that have the same size in the example.
     """
     plans = []
-    for step in (lambda size: 1, lambda size: -1, lambda size: size & -size, lambda size: 32):
+    up, down, halved, large = lambda size: 1, lambda size: -1 if size > 7 else 1, lambda size: size & -size, lambda size: 32
+    for step, steps in ((up, WIDE), (up, NEAR), (down, WIDE), (down, NEAR), (halved, NEAR), (large, NEAR)):
         for tied in (False, True):
             chosen = {}
             for symbol in symbols:
                 size = max(example[symbol], 2)
                 same = next((s for s in chosen if tied and example[s] == example[symbol]), None)
-                chosen[symbol] = chosen[same] if same else _apart(size, step(size), chosen.values())
+                chosen[symbol] = chosen[same] if same else _apart(size, step(size), steps, [c for c in chosen.values() if c])
             if None not in chosen.values() and chosen not in plans:
                 plans.append(chosen)
     return plans
 
 
-def _apart(size, step, others):
-    """RECORDINGS sizes near `size`, in steps, that differ from the others in every recording."""
+def _apart(size, step, steps, others):
+    """RECORDINGS sizes near `size`, in steps, that are no linear function of the others, and differ from them in every recording."""
     for shift in range(0, 40, 7):
-        for rotation in range(RECORDINGS):
-            samples = [size + step * (d + shift) for d in ROTATED[rotation]]
-            if min(samples) >= 2 and all(a != b for other in others for a, b in zip(samples, other, strict=True)):
+        for order in itertools.permutations(steps):
+            samples = [size + step * (d + shift) for d in order]
+            apart = all(a != b for other in others for a, b in zip(samples, other, strict=True))
+            if min(samples) >= 2 and apart and not any(_collinear(other, samples) for other in others):
                 return tuple(samples)
     return None
+
+
+def _collinear(xs, ys):
+    (x0, x1), (y0, y1) = xs[:2], ys[:2]
+    return all((x1 - x0) * (y - y0) == (y1 - y0) * (x - x0) for x, y in zip(xs, ys, strict=True))

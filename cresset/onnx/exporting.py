@@ -14,7 +14,7 @@ from .errors import OnnxExporterError, OnnxExporterWarning
 from .free_dimensions import free_sizes
 from .graph import Graph, dtype_name
 from .merging import merge
-from .program import IR_VERSIONS, ONNXProgram
+from .program import IR_VERSIONS
 from .recording import Recorder
 
 DEFAULT_OPSET, LEAST_OPSET, LAST_OPSET = 18, min(IR_VERSIONS), max(IR_VERSIONS)
@@ -206,7 +206,7 @@ def _record_once(model, inputs, tensors, opset):
             result = model(*args, **kwargs)
         values, paths = [], []
         for path, tensor in _outputs(result):
-            values.append(recorder.value_of(tensor))
+            values.append(recorder.output(tensor))
             paths.append(path)
     finally:
         recorder.close()

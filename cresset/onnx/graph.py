@@ -6,11 +6,15 @@ What a rule gives and gets are names of tensors (texts), recorded Values, or Non
 import cresset
 
 from . import protobuf
-from .dimensions import Fraction, Size, solve
+from .dimensions import Fraction, Size, shifted, solve
 from .errors import OnnxExporterError
 from .recording import Value
 
 SEEN_AS = {"bfloat16": cresset.int16, "float8_e4m3fn": cresset.uint8, "float8_e5m2": cresset.uint8, "float8_e4m3fnuz": cresset.uint8, "float8_e5m2fnuz": cresset.uint8}
+
+
+# Nodes whose later results need not be computed.
+OPTIONAL_RESULTS = {"MaxPool", "Dropout", "LSTM", "GRU", "RNN"}
 
 
 def dtype_name(dtype):
@@ -133,13 +137,15 @@ class Graph:
             return self.cast(value, value.dtype, dtype)
         if isinstance(value, str):
             return value
-        if isinstance(value, (Size, Fraction)):
-            size = value.size if isinstance(value, Fraction) else value
-            found = self.op("Squeeze", self.size(size), self.ints([0]))
-            if isinstance(value, Size):
-                return self.cast(found, cresset.int64, dtype)
-            found = self.cast(found, cresset.int64, dtype)
-            return found if value.power == 1 else self.op("Pow", found, self.number(float(value.power), dtype))
+        if isinstance(value, Size):
+            return self.cast(self.op("Squeeze", self.size(value), self.ints([0])), cresset.int64, dtype)
+        if isinstance(value, Fraction):
+            found = value.solve([*(s for s, _ in self.input_sizes), *self.by_size])
+            if found is None:
+                raise self.no_formula(value)
+            above, below, power = found
+            quotient = self.number(above, dtype) if below == 1 else self.op("Div", self.number(above, dtype), self.number(below, dtype))
+            return quotient if power == 1 else self.op("Pow", quotient, self.number(power, dtype))
         if not dtype.is_floating_point and isinstance(value, float) and value not in (float("inf"), float("-inf")):
             value = int(value)
         if not dtype.is_floating_point and value in (float("inf"), float("-inf")):
@@ -181,15 +187,18 @@ class Graph:
             solve(size, exact)
             or solve(size, self.input_sizes)
             or solve(size, own[:8])
-            or (size.samples in self.by_size and solve(size, [(size.samples, self.by_size[size.samples])]))
+            or shifted(size, self.by_size.items())
             or solve(size, [*self.input_sizes, *own[:8]], rounding=True)
         )
         if not found:
-            raise OnnxExporterError(
-                f"onnx.export: the number {size.samples} (in recordings with other sizes) is no formula of the free dimensions that can be found; "
-                f"{self.call.name if self.call else 'outputs'}, {self.call.place if self.call else ''}. Leave one of them out of dynamic_axes"
-            )
+            raise self.no_formula(size)
         return found
+
+    def no_formula(self, size):
+        return OnnxExporterError(
+            f"onnx.export: a number that is {', '.join(map(str, size.samples))} for four choices of sizes is no formula of the free dimensions that can be "
+            f"found; {self.call.name}, {self.call.place}. Leave one of them out of dynamic_axes"
+        )
 
     def call_values(self):
         from .recording import leaves
@@ -275,6 +284,8 @@ class Graph:
         needed, kept = set(outputs), []
         for node in reversed(self.nodes):
             if needed.intersection(node.outputs):
+                while node.kind in OPTIONAL_RESULTS and node.outputs[-1] not in needed:
+                    node.outputs.pop()
                 needed.update(node.inputs)
                 kept.append(node)
         self.nodes = kept[::-1]

@@ -84,10 +84,9 @@ def _merge_leaf(group):
         return first
     if all(type(v) is int for v in group):
         return Size.of(group)
-    found = Fraction.of(map(float, group)) if all(isinstance(v, (int, float)) and type(v) is not bool for v in group) else None
-    if found is None:
+    if not all(isinstance(v, (int, float)) and type(v) is not bool for v in group):
         raise Different(", ".join(map(str, group)))
-    return found
+    return Fraction.of(map(float, group))
 
 
 def _merge_value(values, made):

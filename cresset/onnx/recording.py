@@ -24,6 +24,10 @@ RANDOM = {
     "geometric_", "log_normal_", "bernoulli_",
 }  # fmt: skip
 
+# Operators that give memory without writing to it, and those that read only the shape and dtype of a tensor.
+UNWRITTEN = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
+SHAPE_ONLY = {"zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "new_zeros", "new_ones", "new_full", "new_empty", "type_as"}
+
 # Views whose elements are those of the base in the same order.
 SAME_ORDER = {"view", "reshape", "unsqueeze", "squeeze", "alias", "detach", "contiguous", "to", "float", "double", "half", "bfloat16"}
 
@@ -54,8 +58,10 @@ class Place:
     """A line of the program and the module in which it runs."""
 
     def __init__(self):
-        frame = sys._getframe(1)
+        frame, self.function = sys._getframe(1), ""
         while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+            if frame.f_code.co_name != "with_autocast":
+                self.function = frame.f_code.co_name  # in the end, what the program calls
             frame = frame.f_back
         self.line = f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}" if frame else ""
         self.module = _native.running_module_path()
@@ -65,10 +71,15 @@ class Place:
 
 
 class Storage:
-    """The tensors that share memory, with a count of the writes."""
+    """The tensors that share memory, with a count of the writes. `made_by` is the Place that made it without writing to it."""
 
     def __init__(self):
-        self.version = 0
+        self.version, self.made_by = 0, None
+
+    def check_written(self, recorder):
+        """Memory that was read though no operator wrote to it was filled by somebody else: LAPACK, say."""
+        if self.made_by is not None and self.version == 0:
+            recorder.refuse(self.made_by.function, self.made_by)
 
 
 class Known:
@@ -146,6 +157,12 @@ class Recorder(TorchFunctionMode):
                 self.storages[address] = storage
         self.known[id(tensor)] = Known(tensor, value, storage, parent, made_by)
 
+    def output(self, tensor):
+        """The Value of a tensor that the model gives."""
+        value = self.value_of(tensor)
+        self.known[id(tensor)].storage.check_written(self)
+        return value
+
     def value_of(self, tensor):
         """The present Value of a tensor."""
         known = self.known.get(id(tensor))
@@ -205,6 +222,7 @@ class Recorder(TorchFunctionMode):
         for tensor in targets:
             self.before_write(tensor)
         result = func(*args, **kwargs)
+        self.check_read(recorded, (args, kwargs_in), targets, result)
         if targets:
             values = [self.new_value(t, depends or self.known[id(t)].value.depends) for t in targets]
             self.append(recorded, func, refs, values)
@@ -223,8 +241,19 @@ class Recorder(TorchFunctionMode):
             parent = self.known[id(parent)] if parent is not None else None
             made_by = (recorded, func, refs[0], refs[1], position, len(values)) if parent else None
             self.remember(tensor, value, parent, made_by)
+            if recorded in UNWRITTEN:
+                self.known[id(tensor)].storage.made_by = Place()
         self.kept.append(result)
         return result
+
+    def check_read(self, name, given, targets, result):
+        """Whether the arguments that a call reads were written by what is recorded. A view reads nothing yet."""
+        if name in SHAPE_ONLY:
+            return
+        seen = {_address(t) for t in leaves(result) if isinstance(t, cresset.Tensor)}
+        for tensor in leaves(given):
+            if isinstance(tensor, cresset.Tensor) and not any(tensor is t for t in targets) and _address(tensor) not in seen:
+                self.known[id(tensor)].storage.check_written(self)
 
     def append(self, name, func, refs, values):
         self.calls.append(Call(name, func, refs[0], refs[1], tuple(values), Place()))
@@ -289,8 +318,8 @@ class Recorder(TorchFunctionMode):
 
     # ---- what cannot be recorded
 
-    def refuse(self, name):
-        place = Place()
+    def refuse(self, name, place=None):
+        place = place or Place()
         raise UnsupportedOperatorError(
             name, self.opset, None, f"onnx.export: the operator {name} has no ONNX form here; {place}. Write it with other operators, or leave it out of the model"
         )

@@ -24,4 +24,16 @@ def names():
     return {*rules, *definitions}
 
 
-from . import convolving, creating, indexing, joining, normalizing, pointwise, products, recurrence, reducing, sorting, viewing  # noqa: E402, F401
+from . import (  # noqa: E402, F401
+    convolving,
+    creating,
+    indexing,
+    joining,
+    normalizing,
+    pointwise,
+    products,
+    recurrence,
+    reducing,
+    sorting,
+    viewing,
+)

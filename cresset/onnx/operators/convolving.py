@@ -19,9 +19,9 @@ def convolution(g, input, weight, bias, stride, padding, dilation, transposed, o
     x, w, b = (None if t is None else g.cast(t, t.dtype, dtype) for t in (input, weight, bias))
     batched = len(input.shape) == rank + 2
     pads = spread(padding, rank) * 2
-    attributes = dict(
-        kernel_shape=list(weight.shape[2:]), strides=spread(stride, rank), pads=pads, dilations=spread(dilation, rank), group=groups
-    )
+    attributes = {
+        "kernel_shape": list(weight.shape[2:]), "strides": spread(stride, rank), "pads": pads, "dilations": spread(dilation, rank), "group": groups
+    }
     if not batched:
         x = g.unsqueeze(x, [0])
     if transposed:
@@ -44,10 +44,10 @@ def pooled(g, kind, x, input, rank, outputs=1, **attributes):
 def _max_pool(rank):
     def rule(g, input, kernel_size, stride, padding, dilation, ceil_mode):
         x = g.cast(input, input.dtype, cresset.float32) if not input.dtype.is_floating_point else g.name(input)
-        settings = dict(
-            kernel_shape=spread(kernel_size, rank), strides=spread(stride, rank), pads=spread(padding, rank) * 2,
-            dilations=spread(dilation, rank), ceil_mode=int(ceil_mode),
-        )  # fmt: skip
+        settings = {
+            "kernel_shape": spread(kernel_size, rank), "strides": spread(stride or kernel_size, rank), "pads": spread(padding, rank) * 2,
+            "dilations": spread(dilation, rank), "ceil_mode": int(ceil_mode),
+        }  # fmt: skip
         values, places = pooled(g, "MaxPool", x, input, rank, outputs=2, **settings)
         if not input.dtype.is_floating_point:
             values = g.cast(values, cresset.float32, input.dtype)
@@ -67,7 +67,7 @@ def _avg_pool(rank):
         if ceil_mode and g.opset < 19:
             raise g.unsupported(f"ceil_mode=True divides by another count in opset {g.opset}; opset 19 agrees")
         return pooled(
-            g, "AveragePool", g.name(input), input, rank, kernel_shape=spread(kernel_size, rank), strides=spread(stride, rank),
+            g, "AveragePool", g.name(input), input, rank, kernel_shape=spread(kernel_size, rank), strides=spread(stride or kernel_size, rank),
             pads=spread(padding, rank) * 2, ceil_mode=int(ceil_mode), count_include_pad=int(count_include_pad),
         )[0]  # fmt: skip
 

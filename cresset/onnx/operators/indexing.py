@@ -168,7 +168,7 @@ def _assign(g, x, shape, entries, dim, value):
     while entries and isinstance(entries[0], slice) and entries[0] == slice(None):
         entries, dim = entries[1:], dim + 1
     if not entries:
-        kept = [s for s in shape]
+        kept = list(shape)
         return g.op("Expand", value, g.sizes(kept)) if kept else value
     entry, rest = entries[0], entries[1:]
     if entry is None:

@@ -11,14 +11,18 @@ def _on_channels(g, vector, rank):
     return g.op("Unsqueeze", vector, g.ints([0, *range(2, rank)])) if rank != 1 else vector
 
 
+def _standardized(g, input, axes, eps):
+    """Mean zero and variance one along axes."""
+    variance, _, apart = moments(g, input, axes, 0, True)
+    return g.op("Div", apart, g.op("Sqrt", g.op("Add", variance, g.number(eps, input.dtype))))
+
+
 @exports("native_batch_norm")
 def batch_norm(g, input, weight, bias, running_mean, running_var, training, eps):
     rank, channels = len(input.shape), input.shape[1]
-    dtype = input.dtype
     if training:
         axes = [0, *range(2, rank)]
-        variance, centre = moments(g, input, axes, 0, True)
-        found = g.op("Div", g.op("Sub", input, centre), g.op("Sqrt", g.op("Add", variance, g.number(eps, dtype))))
+        found = _standardized(g, input, axes, eps)
         if weight is not None:
             found = g.op("Mul", found, _on_channels(g, weight, rank))
         return [found if bias is None else g.op("Add", found, _on_channels(g, bias, rank)), None, None]
@@ -34,8 +38,7 @@ def layer_norm(g, input, normalized_shape, weight, bias, eps):
         weight = g.initializer(cresset.ones(tuple(normalized_shape), dtype=dtype))
     if g.opset >= 17:
         return [g.op("LayerNormalization", input, weight, bias, axis=first, epsilon=float(eps)), None, None]
-    variance, centre = moments(g, input, list(range(first, len(input.shape))), 0, True)
-    found = g.op("Div", g.op("Sub", input, centre), g.op("Sqrt", g.op("Add", variance, g.number(eps, dtype))))
+    found = _standardized(g, input, list(range(first, len(input.shape))), eps)
     found = found if weight is None else g.op("Mul", found, weight)
     return [found if bias is None else g.op("Add", found, bias), None, None]
 

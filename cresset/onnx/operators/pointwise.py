@@ -3,6 +3,8 @@
 A formula called with symbolic values gives an Expression; each of its nodes is an ONNX node.
 """
 
+import math
+
 import cresset
 
 from ...ops.pointwise.definition import definitions
@@ -39,8 +41,21 @@ COMPOSED = {
     "hypot": lambda g, dtype, x, y: g.op("Sqrt", g.op("Add", g.op("Mul", x, x), g.op("Mul", y, y))),
     "fmod": lambda g, dtype, x, y: g.op("Mod", x, y, fmod=1),
     "modulo": lambda g, dtype, x, y: g.op("Mod", x, y, fmod=1),
+    "copysign": lambda g, dtype, x, y: g.op("Where", g.op("Less", y, g.number(0, dtype)), g.op("Neg", g.op("Abs", x)), g.op("Abs", x)),
+    "signbit": lambda g, dtype, x: g.op("Less", x, g.number(0, dtype)),
+    "atan2": lambda g, dtype, y, x: _angle(g, dtype, y, x),
     "trunc": lambda g, dtype, x: g.op("Mul", g.op("Sign", x), g.op("Floor", g.op("Abs", x))),
 }
+
+
+def _angle(g, dtype, y, x):
+    """The angle of a point: that of its slope, half a turn further on the left, and a quarter turn up or down above and below 0."""
+    zero, half_turn = g.number(0.0, dtype), g.number(math.pi, dtype)
+    turn = g.op("Where", g.op("Less", y, zero), g.op("Neg", half_turn), half_turn)
+    slope = g.op("Atan", g.op("Div", y, x))
+    found = g.op("Where", g.op("Less", x, zero), g.op("Add", slope, turn), slope)
+    upright = g.op("Where", g.op("Equal", y, zero), zero, g.op("Mul", turn, g.number(0.5, dtype)))
+    return g.op("Where", g.op("Equal", x, zero), upright, found)
 
 
 def _named(kind):
@@ -181,6 +196,14 @@ def _of_two(g, kind, input, other):
     if dtype is cresset.bool:
         return g.op("Or" if kind == "Max" else "And", input, other)
     return g.op(kind, g.number(input, dtype), g.number(other, dtype))
+
+
+@exports("clamp", "clamp_min", "clamp_max")
+def clamp(g, input, min=None, max=None):
+    dtype = g.result.dtype
+    x = g.cast(input, input.dtype, dtype)
+    x = x if min is None else g.op("Max", x, g.number(min, dtype))
+    return x if max is None else g.op("Min", x, g.number(max, dtype))
 
 
 @exports("pow")

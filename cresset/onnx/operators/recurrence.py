@@ -23,7 +23,7 @@ def recurrence(g, input, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr, batch_sizes, mode
         zeros = cresset.zeros(len(ORDER[mode]) * hidden, dtype=dtype)
         both = [g.initializer(zeros) if b is None else _reordered(g, b, mode, hidden) for b in (b_ih, b_hh)]
         bias = g.unsqueeze(g.op("Concat", *both, axis=0), [0])
-    settings = dict(hidden_size=hidden, direction="reverse" if reverse else "forward")
+    settings = {"hidden_size": hidden, "direction": "reverse" if reverse else "forward"}
     state = g.unsqueeze(hx, [0])
     if mode == "LSTM":
         outputs, h, c = g.op("LSTM", input, *weights, bias, None, state, g.unsqueeze(cx, [0]), outputs=3, **settings)

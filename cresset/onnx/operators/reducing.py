@@ -127,7 +127,7 @@ def vector_norm(g, input, ord, dim, keepdim):
 
 
 def moments(g, input, axes, correction, keepdim):
-    """The variance (its sum of squares divided by the count less `correction`) and the mean along axes."""
+    """The variance (the sum of squares divided by the count less `correction`), the mean along axes, and how far each element is from it."""
     dtype = input.dtype
     centre = g.reduce("ReduceMean", input, axes)
     apart = g.op("Sub", input, centre)
@@ -140,14 +140,14 @@ def moments(g, input, axes, correction, keepdim):
             count = input.shape[axis] * count
         total = g.reduce("ReduceSum", squares, axes, keepdim)
         variance = g.op("Div", total, g.number(count - correction if isinstance(count, Size) else float(count - correction), dtype))
-    return variance, centre if keepdim else g.squeeze(centre, axes)
+    return variance, centre if keepdim else g.squeeze(centre, axes), apart
 
 
 @exports("var", "std", "var_mean", "std_mean")
 def spread(g, input, dim=None, correction=None, unbiased=True, keepdim=False):
     axes = axes_of(input, dim)
     correction = (1 if unbiased else 0) if correction is None else correction
-    variance, centre = moments(g, input, axes, correction, keepdim)
+    variance, centre, _ = moments(g, input, axes, correction, keepdim)
     found = g.op("Sqrt", variance) if g.call.name.startswith("std") else variance
     return [found, centre] if g.call.name.endswith("_mean") else found
 

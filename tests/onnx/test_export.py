@@ -1,0 +1,193 @@
+"""What an exported file holds: names, shapes, weights, nodes. The files are read by a small reader of the tests' own."""
+
+import inspect
+import io
+
+import pytest
+
+import cresset
+from cresset import nn
+
+from .reading import File
+
+
+def exported(model, *args, **settings):
+    file = io.BytesIO()
+    cresset.onnx.export(model, args, file, **settings)
+    return File(file.getvalue())
+
+
+def linear(weights, bias):
+    layer = nn.Linear(2, 1)
+    layer.load_state_dict({"weight": cresset.tensor([weights]), "bias": cresset.tensor([bias])})
+    return layer
+
+
+class Sum(nn.Module):
+    def forward(self, first, second=None):
+        return first if second is None else first + second
+
+
+def test_a_linear_layer_is_one_node_with_its_weights():
+    file = exported(linear([3.0, 4.0], 5.0), cresset.ones(1, 2), input_names=["x"], output_names=["y"])
+    assert file.nodes == [("Gemm", ["x", "weight", "bias"], ["y"])]
+    assert file.elements("weight") == [3.0, 4.0] and file.elements("bias") == [5.0]
+    assert file.inputs == {"x": (1, [1, 2])} and file.outputs == {"y": (1, [1, 1])}
+    assert file.opset == 18 and file.ir_version == 8 and file.producer == "cresset"
+
+
+def test_names_come_from_the_model_where_none_are_given():
+    file = exported(Sum(), cresset.ones(2), cresset.ones(2))
+    assert list(file.inputs) == ["first", "second"] and list(file.outputs) == ["output"]
+    assert exported(Sum(), cresset.ones(2), kwargs={"second": cresset.ones(2)}).nodes == file.nodes
+    assert exported(Sum(), cresset.ones(2), {"second": cresset.ones(2)}).nodes == file.nodes  # the older way
+
+
+def test_keys_of_a_result_name_the_outputs():
+    file = exported(lambda x: {"double": x * 2, "parts": (x, x + 1)}, cresset.ones(2), input_names=["x"])
+    assert list(file.outputs) == ["double", "parts", "parts_"]
+
+
+def test_parameters_keep_their_names_and_nodes_say_where_they_are_from():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.ReLU(), nn.Linear(2, 2)))
+    file = exported(model, cresset.ones(1, 2))
+    assert sorted(file.initializers) == sorted(model.state_dict())
+    assert [name.rpartition("/")[0] for name in file.names] == ["Sequential/0", "Sequential/1/0", "Sequential/1/1"]
+
+
+def test_a_tied_weight_is_stored_once():
+    model = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
+    model[1].weight = model[0].weight
+    assert list(exported(model, cresset.ones(1, 2)).initializers) == ["0.weight"]
+
+
+def test_free_dimensions_have_their_names():
+    file = exported(nn.Flatten(), cresset.ones(2, 3, 4), input_names=["x"], output_names=["y"], dynamic_axes={"x": {0: "batch"}})
+    assert file.inputs == {"x": (1, ["batch", 3, 4])} and file.outputs == {"y": (1, ["batch", 12])}
+    (kind, (_, shape), _), = file.nodes
+    assert kind == "Reshape" and file.elements(shape, "q") in ([0, 12], [-1, 12])
+
+
+def test_free_dimensions_by_the_models_parameters():
+    for shapes in [({0: "n"}, {0: "n"}), {"first": ["n", None], "second": {0: "n"}}]:
+        file = exported(Sum(), cresset.ones(3, 2), cresset.ones(3, 2), dynamic_shapes=shapes)
+        assert file.inputs == {"first": (1, ["n", 2]), "second": (1, ["n", 2])}
+
+
+def test_an_axis_without_a_name_gets_one():
+    file = exported(nn.ReLU(), cresset.ones(3, 2), input_names=["x"], dynamic_axes={"x": [0]})
+    assert file.inputs == {"x": (1, ["x_dynamic_axes_1", 2])}
+
+
+def test_a_size_is_computed_from_the_input():
+    file = exported(lambda x: cresset.zeros(x.shape[0] * 2 + 1), cresset.ones(3), input_names=["x"], dynamic_axes={"x": {0: "n"}})
+    assert file.kinds == ["Shape", "Gather", "Mul", "Add", "Expand"]
+    assert file.outputs == {"output": (1, ["output_dim_0"])}
+
+
+def test_what_does_not_depend_on_the_inputs_is_a_constant():
+    file = exported(lambda x: x + cresset.arange(3).float().exp().cumsum(0), cresset.ones(3))
+    assert file.kinds == ["Add"]
+
+
+def test_dropout_and_unused_results_are_gone():
+    file = exported(nn.Sequential(nn.Dropout(0.5), nn.MaxPool1d(2)), cresset.ones(1, 1, 4))
+    assert file.kinds == ["MaxPool"] and len(file.nodes[0][2]) == 1
+
+
+def test_a_model_in_training_mode_drops():
+    model = nn.Dropout(0.5)
+    assert exported(model, cresset.ones(4), training=cresset.onnx.TrainingMode.TRAINING).kinds == ["Dropout"]
+    assert exported(model.train(), cresset.ones(4)).kinds == ["Identity"]
+    assert exported(model, cresset.ones(4), training=cresset.onnx.TrainingMode.PRESERVE).kinds == ["Dropout"]
+
+
+def test_the_model_comes_back_as_it_was():
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", cresset.zeros(()))
+            self.norm = nn.BatchNorm1d(2)
+
+        def forward(self, x):
+            assert cresset.onnx.is_in_onnx_export() or True
+            self.calls += 1
+            return self.norm(x) * self.calls
+
+    model = Counter().train()
+    model.norm.eval()
+    exported(model, cresset.ones(3, 2))
+    assert model.calls.item() == 0 and model.training and not model.norm.training
+    assert model.norm.num_batches_tracked.item() == 0
+
+
+def test_a_model_knows_that_it_is_exported():
+    seen = []
+
+    class Asks(nn.Module):
+        def forward(self, x):
+            seen.append(cresset.onnx.is_in_onnx_export())
+            return x + 1
+
+    exported(Asks(), cresset.ones(2))
+    assert seen and all(seen) and not cresset.onnx.is_in_onnx_export()
+
+
+def test_weights_may_be_inputs():
+    layer = linear([3.0, 4.0], 5.0)
+    file = exported(layer, cresset.ones(1, 2), keep_initializers_as_inputs=True)
+    assert list(file.inputs) == ["input", "weight", "bias"] and list(file.initializers) == ["weight", "bias"]
+    file = exported(layer, cresset.ones(1, 2), export_params=False)
+    assert list(file.inputs) == ["input", "weight", "bias"] and not file.initializers
+
+
+def test_weights_in_a_file_beside(tmp_path):
+    program = cresset.onnx.export(linear([3.0, 4.0], 5.0), (cresset.ones(1, 2),))
+    program.save(tmp_path / "m.onnx", external_data=True)
+    stored = File((tmp_path / "m.onnx").read_bytes()).initializers["weight"]
+    assert 9 not in stored and stored[14] == [1]
+    assert (tmp_path / "m.onnx.data").read_bytes()[:8] == bytes.fromhex("0000404000008040")  # 3.0 and 4.0
+
+
+@pytest.mark.parametrize(("dtype", "number"), [(cresset.float16, 10), (cresset.bfloat16, 16), (cresset.float64, 11)])
+def test_dtypes_of_weights(dtype, number):
+    file = exported(linear([1.0, 2.0], 3.0).to(dtype), cresset.ones(1, 2, dtype=dtype))
+    assert file.inputs["input"][0] == number
+    assert file.initializers["weight"][2] == [number] and len(file.initializers["weight"][9][0]) == 2 * dtype.itemsize
+
+
+@pytest.mark.parametrize(("opset", "kinds"), [(14, ["ReduceMean", "Sub", "Mul", "ReduceMean", "Add", "Sqrt", "Div", "Mul", "Add"]), (17, ["LayerNormalization"])])
+def test_an_opset_has_its_own_operators(opset, kinds):
+    file = exported(nn.LayerNorm(4), cresset.ones(2, 4), opset_version=opset)
+    assert file.opset == opset and file.kinds == kinds
+
+
+def test_an_older_opset_becomes_the_first_that_is_written():
+    with pytest.warns(cresset.onnx.errors.OnnxExporterWarning, match="opset 11 is too old; the file has opset 14"):
+        assert exported(nn.ReLU(), cresset.ones(2), opset_version=11).opset == 14
+
+
+def test_a_formula_without_an_onnx_operator_is_written_by_its_parts():
+    assert exported(nn.SiLU(), cresset.ones(2)).kinds[-1] in ("Mul", "Div")
+    assert "Erf" in exported(nn.GELU(), cresset.ones(2)).kinds
+
+
+def test_a_write_in_place_is_a_new_value():
+    def model(x):
+        y = x.clone()
+        y[0] = 7.0
+        return y, x
+
+    file = exported(model, cresset.ones(3), input_names=["x"])
+    assert file.nodes[-1] == ("Identity", ["x"], ["output_1"])
+    assert "Concat" in file.kinds
+
+
+def test_the_signature_has_pytorchs_names():
+    names = list(inspect.signature(cresset.onnx.export).parameters)
+    assert names[:3] == ["model", "args", "f"] and {"kwargs", "opset_version", "dynamic_axes", "do_constant_folding"} <= set(names)
+
+
+def test_verbose_prints_the_nodes(capsys):
+    exported(nn.ReLU(), cresset.ones(2), input_names=["x"], output_names=["y"], verbose=True)
+    assert capsys.readouterr().out == "y = Relu(x)\n"
