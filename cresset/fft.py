@@ -86,9 +86,14 @@ def _real(who, input):
     return input if input.is_floating_point() else input.to(cresset.get_default_dtype())
 
 
+def _listed(s):
+    """One length is a list of one, also in a tensor of no dimension."""
+    return [int(s)] if isinstance(s, int) or (isinstance(s, cresset.Tensor) and s.ndim == 0) else s
+
+
 def _dims(who, input, s, dim):
     """The transformed dimensions and their lengths, as numpy.fft has them."""
-    s = [int(s)] if isinstance(s, int) or (isinstance(s, cresset.Tensor) and s.ndim == 0) else s
+    s = _listed(s)
     if dim is not None:
         dims = [dim] if isinstance(dim, int) else list(dim)
         if s is not None and len(s) != len(dims):
@@ -142,7 +147,7 @@ def _r2c(who, input, s, dim, norm, forward=True):
 
 
 def _c2r(who, input, s, dim, norm, forward=False):
-    input = _complex(who, input)
+    input, s = _complex(who, input), _listed(s)
     dims, sizes = _dims(who, input, s, dim)
     if not dims:
         raise RuntimeError(f"{who} must transform at least one axis")

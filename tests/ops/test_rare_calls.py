@@ -125,6 +125,7 @@ def test_the_margin_of_a_ranking_of_integers_is_a_fraction():
 def test_a_number_may_be_a_tensor_of_no_dimension():
     assert cresset.movedim(cresset.ones(2, 3), cresset.tensor(0), 1).shape == (3, 2)
     assert cresset.fft.fftn(cresset.ones(2, 4), cresset.tensor(3)).shape == (2, 3)
+    assert cresset.fft.irfftn(cresset.ones(2, 4), 3).shape == (2, 3)
     assert cresset.linalg.matrix_power(cresset.tensor([[2]]), cresset.tensor(5)).item() == 32
 
 
