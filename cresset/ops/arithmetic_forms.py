@@ -139,6 +139,26 @@ def rsub(input, other, alpha=1):
     return cresset.sub(other, input, alpha=alpha)
 
 
+_nan_to_num, _nan_to_num_ = functions["nan_to_num"], methods["nan_to_num_"]
+
+
+@function(method=True)
+def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None):
+    """The elements with nan replaced by `nan` (0), and infinities by `posinf` and `neginf` (the largest number of that sign).
+
+    >>> cresset.nan_to_num(cresset.tensor([1.0, float("nan")]))
+    tensor([1., 0.])
+    """
+    return _nan_to_num(input, 0.0 if nan is None else nan, posinf, neginf, **({} if out is None else {"out": out}))
+
+
+def nan_to_num_(input, nan=None, posinf=None, neginf=None):
+    """`nan_to_num` in place."""
+    return _nan_to_num_(input, 0.0 if nan is None else nan, posinf, neginf)
+
+
+methods["nan_to_num_"] = functions["nan_to_num_"] = nan_to_num_
+
 _where = functions["where"]
 
 

@@ -90,7 +90,8 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
 def _histogram(who, points, bins, bounds, weight, density):
     """The histogram of the rows of `points`, and the tuple of edges."""
     points = points.detach()
-    if points.dtype not in (cresset.float32, cresset.float64):
+    halves = points.dtype in (cresset.float16, cresset.bfloat16) and all(isinstance(bin, cresset.Tensor) for bin in bins)
+    if points.dtype not in (cresset.float32, cresset.float64) and not halves:
         raise NotImplementedError(f"{who}: not implemented for {points.dtype}")
     if weight is not None and weight.dtype != points.dtype:
         raise RuntimeError(

@@ -76,7 +76,13 @@ void store_scalar(PyObject* o, char* to) {
     if (PyLong_Check(o) && std::is_integral_v<T>) (void)PyLong_AsLongLongAndOverflow(o, &overflow);
     check_value(!overflow || (overflow > 0 && std::is_same_v<T, uint64_t>), "Overflow when unpacking long long: an integer in the data does not fit in 64 bits");
     check_type(!PyUnicode_Check(o) && !PyBytes_Check(o), "new(): invalid data type '", Py_TYPE(o)->tp_name, "'");
-    check_type(to_scalar(o, s), "new(): expected a number, got ", Py_TYPE(o)->tp_name);
+    if (PyLong_Check(o) && !std::is_integral_v<T>) (void)PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow && !std::is_integral_v<T>) {  // a huge integer, rounded
+      s = Scalar(PyLong_AsDouble(o));
+      if (PyErr_Occurred()) raise_python();
+    } else {
+      check_type(to_scalar(o, s), "new(): expected a number, got ", Py_TYPE(o)->tp_name);
+    }
     if (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
       check(s.kind != Scalar::Kind::complex, "value cannot be converted to an integer type without overflow: it is complex");
       if (s.kind == Scalar::Kind::real) check(std::isfinite(s.real) && std::fabs(s.real) < 9.3e18, "value cannot be converted to type int64_t without overflow");

@@ -587,7 +587,10 @@ void run_batch_norm(Call& c) {
       std::vector<double> means(channels), squares(channels);
       channel_moments(s, static_cast<const T*>(x.data<T>()), means.data(), squares.data());
       mean.assign(means.begin(), means.end());
-      for (size_t i = 0; i < channels; ++i) rstd[i] = static_cast<T>(1 / std::sqrt(squares[i] / count + eps));
+      for (size_t i = 0; i < channels; ++i) {
+        const double variance = squares[i] / count;
+        rstd[i] = static_cast<T>(variance == 0 && eps == 0 ? 0 : 1 / std::sqrt(variance + eps));  // what is constant becomes zero, not nan
+      }
       if (c.has(3)) update_running(c.tensor(3), mean, momentum);
       if (c.has(4)) {
         std::vector<T> unbiased(channels);

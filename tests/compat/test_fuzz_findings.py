@@ -104,6 +104,12 @@ FINDINGS = {
     "one pair, whatever the stride": lambda t: t.view_as_real(t.view_as_complex(t.arange(4.0).as_strided((1, 2), (1, 1)))),
     "two scales of elu": lambda t: t.nn.functional.elu_(t.tensor([-1.0, 2.0]), 2, 7, 3),
     "no gradient, said with None": lambda t: t.bartlett_window(5, requires_grad=None),
+    "nan is zero unless it is said otherwise": lambda t: t.nan_to_num(t.tensor([float("nan"), 1.0]), None, posinf=2.0),
+    "frequencies of nothing": lambda t: t.fft.rfftfreq(0),
+    "counts of halves": lambda t: t.histogram(t.ones(3, dtype=t.bfloat16), t.tensor([0.0, 2.0, 3.0], dtype=t.bfloat16))[0],
+    "what is constant becomes zero": lambda t: t.nn.functional.instance_norm(t.ones(3, 2, 3), eps=0.0),
+    "one variance for integers": lambda t: t.nn.functional.gaussian_nll_loss(t.tensor([1, 2]), t.tensor([1, 3]), 0.5, True, reduction="none"),
+    "a huge integer as a fraction": lambda t: t.tensor([1 << 70, 1], dtype=t.float32),
 }
 
 

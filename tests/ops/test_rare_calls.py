@@ -138,3 +138,24 @@ def test_the_stride_of_one_pair_does_not_matter():
 def test_elu_in_place_takes_two_more_scales():
     x = F.elu_(cresset.tensor([-1.0, 2.0]), 2, 7, 3)
     assert x.tolist() == pytest.approx([14 * math.expm1(-3), 14.0])
+
+
+def test_huge_integers_make_fractions():
+    assert cresset.tensor([1 << 70], dtype=cresset.float32).tolist() == [2.0**70]
+    with pytest.raises(ValueError, match="Overflow"):
+        cresset.tensor([1 << 70])
+
+
+def test_what_is_constant_is_normalised_to_zero():
+    assert F.instance_norm(cresset.ones(1, 1, 3), eps=0.0).tolist() == [[[0.0, 0.0, 0.0]]]
+
+
+def test_nan_becomes_zero_unless_said_otherwise():
+    x = cresset.tensor([math.nan, math.inf])
+    assert cresset.nan_to_num(x, None, posinf=2.0).tolist() == [0.0, 2.0]
+    assert x.nan_to_num_(3.0, posinf=2.0).tolist() == [3.0, 2.0]
+
+
+def test_frequencies_of_nothing():
+    assert cresset.fft.fftfreq(0).tolist() == []
+    assert cresset.fft.rfftfreq(0).isnan().tolist() == [True]

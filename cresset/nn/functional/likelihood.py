@@ -287,7 +287,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if isinstance(var, (int, float)):
         if var < 0:
             raise ValueError(f"var has negative entry/entries, got {var}")
-        var = cresset.full_like(input, var)
+        var = var * cresset.ones_like(input)
     elif var.shape != input.shape:
         if input.ndim and input.shape[:-1] == var.shape:
             var = var.unsqueeze(-1)
