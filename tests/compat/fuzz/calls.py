@@ -168,10 +168,10 @@ def own_copy(torch, value):
 
 
 # Where rounding or overflow on the way decides what infinities, nan and numbers near the end of the range become.
-ORDER_DECIDES = re.compile(r"conv|fft|norm|var|std|cov|corrcoef|linalg|matrix|det|inv|attention|trapz|trapezoid|polynomial|polygamma|lstsq|solve|bilinear|grid|interpolate|cosine|dist|softmax|loss|cross_entropy|kl_div|upsample|logcumsum")
+ORDER_DECIDES = re.compile(r"conv|fft|stft|norm|var|std|cov|corrcoef|linalg|matrix|det|inv|attention|trapz|trapezoid|polynomial|polygamma|lstsq|solve|bilinear|grid|interpolate|cosine|dist|softmax|loss|cross_entropy|kl_div|upsample|logcumsum")
 # Where a result in one dtype comes of steps in the lower one of an operand, and where the summands of a half are halves.
 ROUNDS_ON_THE_WAY = re.compile(rf"{ORDER_DECIDES.pattern}|ldexp")
-ADDS_UP = re.compile(r"(^|\.)((nan)?(sum|mean)|gradient|binary_cross_entropy_with_logits|ndtr|logit|inner|v?dot)")
+ADDS_UP = re.compile(r"(^|\.)((nan)?(sum|mean)|gradient|binary_cross_entropy_with_logits|ndtr|logit|inner|v?dot|\w+_loss)")
 
 # Where cresset answers another way on purpose: (function, what the difference says, why, and for some what the call says).
 KNOWN = [
@@ -183,7 +183,7 @@ KNOWN = [
     (r"bessel_[jy]", r"\b0\.0 instead of nan", "the limit at infinity is zero", r"inf"),
     (r"logit", r"instead of inf .* torch.b?float16", "PyTorch rounds 1 - eps to 1 in half precision"),
     (r"native_batch_norm", r"should contain \d+ elements", "PyTorch reads beyond the weights"),
-    (r"native_batch_norm", r"Dimension out of range", "PyTorch answers for fewer than two dimensions of nothing", r"^\(<\((0,)?\)"),
+    (r"native_batch_norm", r"Dimension out of range", "PyTorch answers for fewer than two dimensions", r"^\(<\((\d+,)?\)"),
     (r"native_batch_norm", r"must be defined in evaluation mode", "of nothing", r"^\(<\([^)]*\b0\b"),
     (r"randint_like", r"invalid combination", "PyTorch takes a tensor of no dimension as a bound, and rounds it down", r", <\(\) \w*float"),
     (r"\.soft_margin_loss$", r"instead of inf .*float16", "PyTorch overflows on the way"),
@@ -219,6 +219,8 @@ KNOWN = [
     (r"batch_norm", r"\b0\.0 instead of .*float32; among numbers beyond 1e20", "PyTorch squares in float64, where 1e30 has a square"),
     (r"(^|\.)cov$", r"instead of", "of infinities", r"inf|nan|e\+\d"),
     (r"(^|\.)cov$", r"(inf|nan).* instead of \(", "complex numbers divided by zero", r"correction=|, [1-9]"),
+    (r"vector_norm|(^|\.)norm$", r"(inf|\b0\.0) instead of", "of an order in the billions", r"[ =]\d{10,}[,)]"),
+    (r"conv", r"does not fit in 64 bits", "PyTorch's sizes wrap round where there is nothing", r"<\(0, .*\d{19}"),
     (r"renorm", r"among numbers beyond 1e20", "the power of a huge number overflows"),
     (r"split$", r"invalid combination", "PyTorch takes a tensor of one element as a number", r", <\((1,)?\) \w*float"),
     (r"(^|\.)inner$", r"not implemented for 'Bool'", "PyTorch answers for some strides and not for others"),
