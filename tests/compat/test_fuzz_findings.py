@@ -110,6 +110,7 @@ FINDINGS = {
     "what is constant becomes zero": lambda t: t.nn.functional.instance_norm(t.ones(3, 2, 3), eps=0.0),
     "one variance for integers": lambda t: t.nn.functional.gaussian_nll_loss(t.tensor([1, 2]), t.tensor([1, 3]), 0.5, True, reduction="none"),
     "a huge integer as a fraction": lambda t: t.tensor([1 << 70, 1], dtype=t.float32),
+    "the longest row, as a huge integer": lambda t: t.nn.functional.embedding(t.tensor([1]), t.arange(6.0).reshape(2, 3), None, 1 << 70),
 }
 
 

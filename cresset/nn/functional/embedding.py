@@ -22,6 +22,7 @@ def _limit_rows(weight, indices, max_norm, norm_type):
     named = indices.reshape(-1).unique()
     rows = weight[named]
     norms = rows.norm(norm_type, 1, keepdim=True)
+    max_norm = float(max_norm)
     scale = cresset.where(norms > max_norm, max_norm / (norms + 1e-7), cresset.ones_like(norms))
     weight[named] = rows * scale
 

@@ -243,7 +243,7 @@ KNOWN = [
     (r"polynomial|polygamma", r"nan instead of|instead of nan", "of a degree in the billions, or of none", r"[ (\[]-?\d{10,}[,)\]]|inf|nan"),
     (r"zeta", r"\b0\.0 instead of nan", "the limit at infinity is zero", r"inf"),
     (r"prod", r"instead of .*(nan|inf).* torch.complex", "the order in which a product overflows", r"inf|nan|e\+\d"),
-    (r"unique", r"instead of nan|nan instead of", "before or behind what nan is sorted", r"nan"),
+    (r"unique", r"instead of nan|nan instead of|result [12]: \d+ instead of \d+", "before or behind what nan is sorted", r"nan"),
     (r"rrelu", r"instead of", "PyTorch adds the bounds as truth values, and one and one is one", r"True.*True"),
     (r"multilabel_margin_loss", r"instead of", "of nothing: PyTorch does not write the result", r"<\(0, "),
     (r"cross_entropy", r"label_smoothing must be between 0.0 and 1.0. Got: (nan|-)", "PyTorch takes it as none"),
