@@ -106,6 +106,10 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
       return true;
     }
     case ArgType::boolean:
+      if (o == Py_None && p.name == "requires_grad") {
+        v = Value(Scalar(false));
+        return true;
+      }
       if (PyBool_Check(o)) {
         v = Value(Scalar(o == Py_True));
         return true;

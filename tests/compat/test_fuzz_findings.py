@@ -111,6 +111,8 @@ FINDINGS = {
     "one variance for integers": lambda t: t.nn.functional.gaussian_nll_loss(t.tensor([1, 2]), t.tensor([1, 3]), 0.5, True, reduction="none"),
     "a huge integer as a fraction": lambda t: t.tensor([1 << 70, 1], dtype=t.float32),
     "the longest row, as a huge integer": lambda t: t.nn.functional.embedding(t.tensor([1]), t.arange(6.0).reshape(2, 3), None, 1 << 70),
+    "a margin as a huge integer": lambda t: t.nn.functional.triplet_margin_loss(t.ones(1, 2), t.ones(1, 2), t.zeros(1, 2), 1 << 70),
+    "no gradient of new zeros, said with None": lambda t: t.ones(2).new_zeros([2], requires_grad=None),
 }
 
 

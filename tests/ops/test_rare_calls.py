@@ -159,3 +159,8 @@ def test_nan_becomes_zero_unless_said_otherwise():
 def test_frequencies_of_nothing():
     assert cresset.fft.fftfreq(0).tolist() == []
     assert cresset.fft.rfftfreq(0).isnan().tolist() == [True]
+
+
+def test_none_asks_for_no_gradient():
+    assert not cresset.zeros(2, requires_grad=None).requires_grad
+    assert not cresset.ones(2).new_zeros([2], requires_grad=None).requires_grad

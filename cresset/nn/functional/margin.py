@@ -152,7 +152,7 @@ def _triplet(anchor, positive, negative, distance, margin, swap, reduction):
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = cresset.minimum(far, distance(positive, negative))
-    return reduce_loss((margin + near - far).clamp_min(0), reduction)
+    return reduce_loss((float(margin) + near - far).clamp_min(0), reduction)
 
 
 def triplet_margin_loss(

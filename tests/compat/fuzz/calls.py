@@ -171,7 +171,7 @@ def own_copy(torch, value):
 ORDER_DECIDES = re.compile(r"conv|fft|stft|norm|var|std|cov|corrcoef|linalg|matrix|det|inv|attention|trapz|trapezoid|polynomial|polygamma|lstsq|solve|bilinear|grid|interpolate|cosine|dist|softmax|loss|cross_entropy|kl_div|upsample|logcumsum")
 # Where a result in one dtype comes of steps in the lower one of an operand, and where the summands of a half are halves.
 ROUNDS_ON_THE_WAY = re.compile(rf"{ORDER_DECIDES.pattern}|ldexp")
-ADDS_UP = re.compile(r"(^|\.)((nan)?(sum|mean)|gradient|binary_cross_entropy_with_logits|ndtr|logit|inner|v?dot|\w+_loss)")
+ADDS_UP = re.compile(r"(^|\.)((nan)?(sum|mean)|gradient|binary_cross_entropy_with_logits|ndtr|logit|inner|v?dot|logsumexp|\w+_loss)")
 
 # Where cresset answers another way on purpose: (function, what the difference says, why, and for some what the call says).
 KNOWN = [
@@ -221,6 +221,7 @@ KNOWN = [
     (r"(^|\.)cov$", r"(inf|nan).* instead of \(", "complex numbers divided by zero", r"correction=|, [1-9]"),
     (r"vector_norm|(^|\.)norm$", r"(inf|\b0\.0) instead of", "of an order in the billions", r"[ =]\d{10,}[,)]"),
     (r"conv", r"does not fit in 64 bits", "PyTorch's sizes wrap round where there is nothing", r"<\(0, .*\d{19}"),
+    (r"(^|\.)sub(tract)?_?$", r"instead of", "PyTorch negates the least integer, which is none", r"-9223372036854775808"),
     (r"renorm", r"among numbers beyond 1e20", "the power of a huge number overflows"),
     (r"split$", r"invalid combination", "PyTorch takes a tensor of one element as a number", r", <\((1,)?\) \w*float"),
     (r"(^|\.)inner$", r"not implemented for 'Bool'", "PyTorch answers for some strides and not for others"),
