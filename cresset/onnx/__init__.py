@@ -211,6 +211,10 @@ def __getattr__(name):
         from .program import ONNXProgram
 
         return ONNXProgram
+    if name in ("register_custom_op_symbolic", "unregister_custom_op_symbolic"):
+        from . import custom
+
+        return getattr(custom, name)
     return _missing(name)
 
 

@@ -104,16 +104,17 @@ class Fraction:
 
 
 class Formula:
-    """(factor * product of the dimensions + before) // divisor + after: what a Size is in the file."""
+    """(factor * product of the dimensions + before) // divisor % modulus + after: what a Size is in the file. No modulus is 0."""
 
-    def __init__(self, dimensions, factor=1, before=0, divisor=1, after=0):
-        self.dimensions, self.factor, self.before, self.divisor, self.after = dimensions, factor, before, divisor, after
+    def __init__(self, dimensions, factor=1, before=0, divisor=1, after=0, modulus=0):
+        self.dimensions, self.factor, self.before = dimensions, factor, before
+        self.divisor, self.after, self.modulus = divisor, after, modulus
 
 
 def solve(size, dimensions, *, rounding=False):
     """A Formula of some of `dimensions`, a list of (samples, where it is read), that gives `size`; None if there is none.
 
-    Tried are a dimension, a multiple, a product of up to three, with a constant added; with `rounding` also quotients.
+    Tried are a dimension, a multiple, a product of up to three, with a constant added; with `rounding` also quotients and remainders.
     """
     wanted = size.samples
     for samples, source in dimensions:
@@ -129,11 +130,11 @@ def solve(size, dimensions, *, rounding=False):
                 found.append((terms, len(found), Formula([source for _, source in group], *linear)))
     if found:
         return min(found)[2]  # the plainest
-    return _quotient(wanted, dimensions) if rounding else None
+    return _quotient(wanted, dimensions) or _remainder(wanted, dimensions) if rounding else None
 
 
 def _quotient(wanted, dimensions):
-    """A rounded quotient of one dimension, plus a constant; None as well where two dimensions would do, as it is a guess then."""
+    """A rounded quotient of one dimension, plus a constant, or of a multiple of it."""
     found = {}
     for samples, source in dimensions:
         for divisor in range(2, 65):
@@ -141,6 +142,25 @@ def _quotient(wanted, dimensions):
                 rests = {w - (s + before) // divisor for s, w in zip(samples, wanted, strict=True)}
                 if len(rests) == 1 and samples not in found:
                     found[samples] = Formula([source], before=before, divisor=divisor, after=rests.pop())
+        for divisor, factor in itertools.product(range(2, 11), range(2, 11)):
+            for before in (0, divisor - 1):
+                if samples not in found and all(w == (factor * s + before) // divisor for s, w in zip(samples, wanted, strict=True)):
+                    found[samples] = Formula([source], factor, before, divisor)
+    return _only(found)
+
+
+def _remainder(wanted, dimensions):
+    """A dimension, or the negative of one, modulo a constant: how much is missing to a multiple."""
+    found = {}
+    for samples, source in dimensions:
+        for modulus, sign in itertools.product(range(max(wanted) + 1, 65), (1, -1)):
+            if min(wanted) >= 0 and all(w == sign * s % modulus for s, w in zip(samples, wanted, strict=True)):
+                found[samples, modulus] = Formula([source], sign, modulus=modulus)
+    return _only(found)
+
+
+def _only(found):
+    """The only formula; where there are several, each would be a guess."""
     return next(iter(found.values())) if len(found) == 1 else None
 
 

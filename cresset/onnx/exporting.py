@@ -8,7 +8,7 @@ import warnings
 import cresset
 
 from ..pytree import tree_flatten, tree_leaves
-from . import arguments, operators
+from . import arguments, custom, operators
 from .dimensions import RECORDINGS, Size, sizes_to_try
 from .errors import OnnxExporterError, OnnxExporterWarning
 from .free_dimensions import free_sizes
@@ -92,12 +92,25 @@ def _mode(model, training):
             module.training = was
 
 
+@contextlib.contextmanager
+def _kept(model):
+    """Random numbers and what layers count while they train are as before afterwards."""
+    training = [m for m in model.modules() if m.training] if isinstance(model, cresset.nn.Module) else []
+    buffers = [(buffer, buffer.detach().clone()) for module in training for buffer in module.buffers(recurse=False)]
+    with cresset.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            for buffer, before in buffers:
+                buffer.copy_(before)
+
+
 def export_program(model, args, kwargs, *, input_names, output_names, opset_version, dynamic_axes, dynamic_shapes, training, exporting):
     """Record the model and write it as a graph."""
     opset = _opset(opset_version)
     inputs = Inputs(model, args, kwargs, input_names)
     free, output_axes = free_sizes(inputs, dynamic_axes, dynamic_shapes, output_names)
-    with _mode(model, training), cresset.no_grad(), exporting():
+    with _mode(model, training), cresset.no_grad(), _kept(model), exporting():
         recorders, outputs, sizes, paths = _record(model, inputs, free, opset)
 
     def describe(k):
@@ -196,7 +209,7 @@ def _record_once(model, inputs, tensors, opset):
         named = itertools.chain(model.named_parameters(remove_duplicate=False), model.named_buffers(remove_duplicate=False))
         for name, tensor in named:
             parameters.setdefault(id(tensor), name)
-    recorder = Recorder(parameters, operators.names(), opset)
+    recorder = Recorder(parameters, operators.names() | custom.registered(opset), operators.functions, opset)
     for tensor in tensors:
         recorder.add_input(tensor)
     args, kwargs = inputs.with_tensors(tensors)
@@ -238,6 +251,11 @@ def _outputs(result, path=()):
 def _write(graph, call):
     graph.call = call
     rule = operators.rules.get(call.name)
+    own = custom.symbolic_for(call.name, graph.opset)
+    if own is not None:
+        return _give(graph, call, own(custom.SymbolicGraph(graph), *call.args, **call.kwargs))
+    if rule is None and call.name not in operators.definitions:
+        raise graph.unsupported("it depends on a free dimension, and has no ONNX form here")
     if call.operator is None or not hasattr(call.operator, "signatures"):
         result = rule(graph, *call.args, **call.kwargs)
     else:
@@ -248,7 +266,12 @@ def _write(graph, call):
             result = operators.pointwise.formula(graph, call.name, bound)
         else:
             result = rule(graph, **{name: bound[name] for name in arguments.wanted(rule) if name in bound})
-    results = result if isinstance(result, list) else [result]
+    return _give(graph, call, result)
+
+
+def _give(graph, call, result):
+    """The results of a call have these names."""
+    results = list(result) if isinstance(result, (list, tuple)) else [result]
     for value, found in zip(call.results, results, strict=True):
         if found is not None:
             value.name = graph.name(found)

@@ -216,6 +216,8 @@ class Graph:
             product = self.op("Add", product, self.ints([formula.before]))
         if formula.divisor != 1:
             product = self.op("Div", product, self.ints([formula.divisor]))
+        if formula.modulus:
+            product = self.op("Mod", product, self.ints([formula.modulus]))
         return self.op("Add", product, self.ints([formula.after])) if formula.after else product
 
     def shape_of(self, value):

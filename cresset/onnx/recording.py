@@ -60,7 +60,7 @@ class Place:
     def __init__(self):
         frame, self.function = sys._getframe(1), ""
         while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
-            if frame.f_code.co_name != "with_autocast":
+            if "<locals>" not in frame.f_code.co_qualname:  # not what a decorator puts around a function
                 self.function = frame.f_code.co_name  # in the end, what the program calls
             frame = frame.f_back
         self.line = f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}" if frame else ""
@@ -114,10 +114,11 @@ class Recorder(TorchFunctionMode):
     Args:
         parameters: the name in the model of each parameter and buffer, by id.
         rules: the names of the operators that can be written.
+        functions: functions made of operators that are written as one, by name: whether the arguments allow it.
     """
 
-    def __init__(self, parameters, rules, opset):
-        self.parameters, self.rules, self.opset = parameters, rules, opset
+    def __init__(self, parameters, rules, functions, opset):
+        self.parameters, self.rules, self.functions, self.opset = parameters, rules, functions, opset
         self.calls, self.values, self.inputs = [], [], []
         self.known = {}  # id of a tensor -> Known
         self.storages = {}  # address -> Storage
@@ -204,9 +205,11 @@ class Recorder(TorchFunctionMode):
     # ---- calls
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs, name = kwargs or {}, func.__name__
+        kwargs, name = kwargs or {}, _name_of(func)
         if hasattr(func, "__wrapped__"):
-            return self.enter_function(func, name, args, kwargs)
+            if name not in self.functions or not self.functions[name](self.opset, *args, **kwargs):
+                return self.enter_function(func, name, args, kwargs)
+            func = func.__wrapped__
         out = kwargs.get("out")
         kwargs_in = {key: item for key, item in kwargs.items() if key not in ("out", "generator")}
         in_place = name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
@@ -320,9 +323,8 @@ class Recorder(TorchFunctionMode):
 
     def refuse(self, name, place=None):
         place = place or Place()
-        raise UnsupportedOperatorError(
-            name, self.opset, None, f"onnx.export: the operator {name} has no ONNX form here; {place}. Write it with other operators, or leave it out of the model"
-        )
+        fix = "Say how it is written with register_custom_op_symbolic" if "::" in name else "Write it with other operators, or leave it out of the model"
+        raise UnsupportedOperatorError(name, self.opset, None, f"onnx.export: the operator {name} has no ONNX form here; {place}. {fix}")
 
     def refuse_values(self, what, tensor):
         """What a program learns of the elements of a tensor is not in the file."""
@@ -339,6 +341,12 @@ class Recorder(TorchFunctionMode):
         raise OnnxExporterError(
             f"onnx.export: the model asks for {what} that depends on its inputs, which the file cannot hold; {Place()}. Use torch.where, or compute it outside"
         )
+
+
+def _name_of(func):
+    """An operator of torch.library is called by its namespace, too."""
+    schema = getattr(func, "_schema", None)
+    return schema.name if schema is not None and "::" in getattr(schema, "name", "") else func.__name__
 
 
 def _address(tensor):

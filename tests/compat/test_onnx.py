@@ -122,7 +122,6 @@ def test_activations(name):
 
 # ---------------------------------------------------------------- functions
 
-X = "x"
 FUNCTIONS = {
     "arithmetic": lambda x: (x + 1, 2 - x, x * 0.5, 1 / (x + 9), x**3, x**0.5, -x, x // 2, x % 3, x.abs() ** x),
     "compared": lambda x: (x > 0, x <= 0.5, x == x, x != 0, (x > 0) & (x < 1), ~(x > 0), (x > 0) | (x < -1), (x > 0) ^ (x < 1)),
@@ -173,6 +172,95 @@ INTEGERS = {
 @pytest.mark.parametrize("name", INTEGERS)
 def test_functions_of_integers(name):
     check(INTEGERS[name], [cresset.tensor([[-3, -1, 2], [5, 0, 7]])], [[cresset.tensor([[1, -7, 3]] * 4)]], free={0: {0: "n"}})
+
+
+# ---------------------------------------------------------------- more, with the free dimensions that each has
+
+
+class With(nn.Module):
+    """A function of modules and inputs."""
+
+    def __init__(self, function, *modules):
+        super().__init__()
+        self.function, self.parts = function, nn.ModuleList(modules)
+
+    def forward(self, *args):
+        return self.function(*self.parts, *args)
+
+
+def ids(*shape):
+    return cresset.randint(0, 10, shape)
+
+
+def rotated(x):
+    angles = cresset.outer(cresset.arange(x.shape[1]).float(), 1 / (10000 ** (cresset.arange(0, 4, 2).float() / 4)))
+    even, odd = x[..., ::2], x[..., 1::2]
+    return cresset.stack([even * angles.cos() - odd * angles.sin(), even * angles.sin() + odd * angles.cos()], -1).flatten(-2)
+
+
+def masked_mean(x, mask):
+    return (x * mask[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+
+
+def decoded(transformer, source, target):
+    return transformer(source, target, tgt_mask=nn.Transformer.generate_square_subsequent_mask(target.shape[1]))
+
+
+N, NT = {0: "n"}, {0: "n", 1: "t"}
+# name: (model, shapes of the example, shapes of another input, free dimensions of each input); a function makes inputs that are not plain floats
+MORE = {
+    "bag of words": (lambda: nn.EmbeddingBag(10, 3), [lambda: ids(2, 4)], [lambda: ids(5, 4)], [N]),
+    "bags by offsets": (lambda: With(lambda bag, i, o: bag(i, o), nn.EmbeddingBag(10, 3, mode="sum")), [lambda: ids(8), lambda: cresset.tensor([0, 2, 5])], [lambda: ids(11), lambda: cresset.tensor([0, 1, 2, 7])], [{0: "t"}, N]),
+    "bilinear": (lambda: nn.Bilinear(3, 4, 5), [(2, 3), (2, 4)], [(6, 3), (6, 4)], [N, N]),
+    "grid sample": (lambda: lambda x, grid: F.grid_sample(x, grid.tanh(), align_corners=False), [(2, 3, 4, 5), (2, 6, 7, 2)], [(3, 3, 4, 5), (3, 6, 7, 2)], [N, N]),
+    "affine grid": (lambda: lambda t: F.affine_grid(t, (t.shape[0], 3, 4, 5), align_corners=False), [(2, 2, 3)], [(3, 2, 3)], [N]),
+    "unfold": (lambda: nn.Unfold(2), [(2, 3, 4, 5)], [(3, 3, 4, 5)], [N]),
+    "fold": (lambda: nn.Fold((4, 5), 2), [(2, 12, 12)], [(3, 12, 12)], [N]),
+    "adaptive mean, uneven": (lambda: nn.AdaptiveAvgPool2d(3), [(2, 3, 7, 5)], [(3, 3, 7, 5)], [N]),
+    "adaptive max, uneven": (lambda: nn.AdaptiveMaxPool2d(3), [(2, 3, 7, 5)], [(3, 3, 7, 5)], [N]),
+    "power mean pool": (lambda: nn.LPPool2d(2, 2), [(2, 3, 4, 6)], [(3, 3, 4, 6)], [N]),
+    "max unpool": (lambda: With(lambda pool, back, x: back(*pool(x)), nn.MaxPool2d(2, return_indices=True), nn.MaxUnpool2d(2)), [(2, 3, 4, 4)], [(3, 3, 4, 4)], [N]),
+    "channel shuffle": (lambda: nn.ChannelShuffle(2), [(2, 4, 4, 6)], [(3, 4, 4, 6)], [N]),
+    "transformer": (lambda: With(decoded, nn.Transformer(8, 2, 1, 1, 16, batch_first=True)), [(2, 5, 8), (2, 4, 8)], [(3, 7, 8), (3, 6, 8)], [{0: "n", 1: "s"}, NT]),
+    "padding mask": (lambda: With(lambda encoder, x, m: encoder(x, src_key_padding_mask=m > 9), nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)), [(2, 5, 8), (2, 5)], [(1, 3, 8), (1, 3)], [NT, NT]),
+    "weight norm": (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(3, 4)), [(2, 3)], [(4, 3)], [N]),
+    "spectral norm": (lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(3, 4)), [(2, 3)], [(4, 3)], [N]),
+    "cells": (lambda: With(lambda a, b, c, x, h: (a(x, (h, h)), b(x, h), c(x, h)), nn.LSTMCell(3, 4), nn.GRUCell(3, 4), nn.RNNCell(3, 4)), [(2, 3), (2, 4)], [(4, 3), (4, 4)], [N, N]),
+    "given state": (lambda: With(lambda lstm, x, h, c: lstm(x, (h, c)), nn.LSTM(3, 4)), [(5, 2, 3), (1, 2, 4), (1, 2, 4)], [(7, 3, 3), (1, 3, 4), (1, 3, 4)], [{0: "t", 1: "n"}, {1: "n"}, {1: "n"}]),
+    "one sequence": (lambda: nn.LSTM(3, 4), [(5, 3)], [(7, 3)], [N]),
+    "distances": (lambda: lambda a: cresset.cdist(a, a + 1), [(4, 3)], [(6, 3)], [N]),
+    "rotary": (lambda: rotated, [(2, 5, 4)], [(3, 8, 4)], [NT]),
+    "relative places": (lambda: lambda x: (cresset.arange(x.shape[0])[None] - cresset.arange(x.shape[0])[:, None]).clamp(-2, 2) + 2, [(4,)], [(9,)], [N]),
+    "masked mean": (lambda: masked_mean, [(2, 5, 4), (2, 5)], [(3, 6, 4), (3, 6)], [NT, NT]),
+    "shared heads": (lambda: lambda q, k: F.scaled_dot_product_attention(q, k, k, enable_gqa=True), [(2, 4, 5, 8), (2, 2, 5, 8)], [(1, 4, 3, 8), (1, 2, 3, 8)], [{0: "n", 2: "t"}, {0: "n", 2: "t"}]),
+    "windows": (lambda: lambda x: x.view(x.shape[0], x.shape[1] // 2, 2, x.shape[2] // 2, 2, 3).permute(0, 1, 3, 2, 4, 5).reshape(-1, 4, 3), [(1, 8, 8, 3)], [(2, 4, 6, 3)], [{0: "n", 1: "h", 2: "w"}]),
+    "mesh": (lambda: lambda x: cresset.meshgrid(cresset.arange(x.shape[0]), cresset.arange(x.shape[1]), indexing="ij"), [(3, 4)], [(5, 6)], [{0: "h", 1: "w"}]),
+    "one of each row": (lambda: lambda x, i: x[cresset.arange(x.shape[0]), i.argmax(-1)], [(3, 4, 2), (3, 4)], [(5, 6, 2), (5, 6)], [NT, NT]),
+    "half of it": (lambda: lambda x: x[:, : x.shape[1] // 2] * x.shape[1] ** -0.5, [(3, 4)], [(5, 9)], [NT]),
+    "rounded up": (lambda: lambda x: cresset.zeros(math.ceil(x.shape[0] / 4)), [(9,)], [(17,)], [N]),
+    "to a multiple": (lambda: lambda x: F.pad(x, (0, 0, 0, -x.shape[0] % 4)), [(5, 2)], [(11, 2)], [N]),
+    "two halves": (lambda: lambda x: x.chunk(2, 0), [(8,)], [(11,)], [N]),
+    "norms": (lambda: lambda x: (cresset.linalg.norm(x, dim=-1), cresset.linalg.vector_norm(x, 3, dim=1), x.norm(p=math.inf, dim=0), cresset.dist(x, x + 1)), [(5, 2)], [(8, 2)], [N]),
+    "running": (lambda: lambda x: (x.cumprod(0), x.cummin(0), x.cummax(1), x.logcumsumexp(1)), [(5, 3)], [(8, 3)], [N]),
+    "middle": (lambda: lambda x: (x.median(), x.median(0), x.quantile(0.3, 1)), [(5, 3)], [(8, 3)], [N]),
+    "formulas": (lambda: lambda x: (x.sigmoid().logit(), cresset.logaddexp(x, x + 1), x.tanh().erfinv(), x.sigmoid().xlogy(x.sigmoid()), x.sinc(), cresset.lerp(x, x + 1, 0.3), cresset.addcmul(x, x, x, value=2.0), x.fmod(0.3), x.remainder(0.3)), [(3, 4)], [(5, 4)], [N]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_models_with_free_dimensions(name):
+    make, example, other, free = MORE[name]
+    made = [[shape() if callable(shape) else floats(*shape) for shape in shapes] for shapes in (example, other)]
+    check(make(), made[0], [made[1]], free=dict(enumerate(free)))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic"])
+@pytest.mark.parametrize("settings", [{"scale_factor": 2.0}, {"scale_factor": 0.6}, {"size": (5, 9)}, {"scale_factor": 1.5, "recompute_scale_factor": True}], ids=str)
+def test_resizing(mode, settings):
+    free = {0: {0: "n", 2: "h", 3: "w"}}
+    check(lambda x: F.interpolate(x, mode=mode, **settings), [floats(2, 3, 6, 7)], [[floats(3, 3, 8, 9)]], free=free)
+    if mode.startswith("bi"):
+        check(lambda x: F.interpolate(x, mode=mode, align_corners=True, **settings), [floats(2, 3, 6, 7)], [[floats(3, 3, 8, 9)]], free=free)
 
 
 # ---------------------------------------------------------------- writes

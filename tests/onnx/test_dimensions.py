@@ -22,6 +22,13 @@ def test_formulas_that_are_found():
     assert described(solve(A * B * 4, KNOWN)) == (["a", "b"], 4, 0, 1, 0)
     assert described(solve(A // 2, KNOWN, rounding=True)) == (["a"], 1, 0, 2, 0)
     assert described(solve((A + 1) // 2, KNOWN, rounding=True)) == (["a"], 1, 1, 2, 0)
+    assert described(solve(A * 3 // 2, KNOWN, rounding=True)) == (["a"], 3, 0, 2, 0)
+
+
+def test_what_is_missing_to_a_multiple():
+    size = Size((5, 6, 11, 16))
+    found = solve(Size(-s % 4 for s in size.samples), [(size.samples, "n")], rounding=True)
+    assert described(found) == (["n"], -1, 0, 1, 0) and found.modulus == 4
 
 
 def test_what_is_no_formula_is_not_found():

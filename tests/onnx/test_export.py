@@ -110,7 +110,6 @@ def test_the_model_comes_back_as_it_was():
             self.norm = nn.BatchNorm1d(2)
 
         def forward(self, x):
-            assert cresset.onnx.is_in_onnx_export() or True
             self.calls += 1
             return self.norm(x) * self.calls
 
@@ -119,6 +118,14 @@ def test_the_model_comes_back_as_it_was():
     exported(model, cresset.ones(3, 2))
     assert model.calls.item() == 0 and model.training and not model.norm.training
     assert model.norm.num_batches_tracked.item() == 0
+
+
+def test_training_mode_leaves_averages_and_random_numbers_alone():
+    model = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout(0.5))
+    state = cresset.get_rng_state()
+    exported(model, cresset.tensor([[1.0, 2.0], [3.0, 5.0]]), training=cresset.onnx.TrainingMode.TRAINING)
+    assert model[0].running_mean.tolist() == [0.0, 0.0] and model[0].num_batches_tracked.item() == 0
+    assert cresset.equal(cresset.get_rng_state(), state)
 
 
 def test_a_model_knows_that_it_is_exported():
@@ -191,3 +198,20 @@ def test_the_signature_has_pytorchs_names():
 def test_verbose_prints_the_nodes(capsys):
     exported(nn.ReLU(), cresset.ones(2), input_names=["x"], output_names=["y"], verbose=True)
     assert capsys.readouterr().out == "y = Relu(x)\n"
+
+
+def test_operators_of_ones_own_have_rules_of_their_own():
+    @cresset.library.custom_op("onnx_tests::twice", mutates_args=())
+    def twice(x: cresset.Tensor) -> cresset.Tensor:
+        return x * 2
+
+    with pytest.raises(cresset.onnx.errors.UnsupportedOperatorError, match="onnx_tests::twice has no ONNX form.*register_custom_op_symbolic"):
+        exported(twice, cresset.ones(2))
+    cresset.onnx.register_custom_op_symbolic("onnx_tests::twice", lambda g, x: g.op("mine::Scale", x, factor_f=2.0), 14)
+    try:
+        program = cresset.onnx.export(twice, (cresset.ones(2),), custom_opsets={"mine": 3})
+    finally:
+        cresset.onnx.unregister_custom_op_symbolic("onnx_tests::twice", 14)
+    (node,) = program.graph.nodes
+    assert (node.kind, node.domain, node.attributes) == ("Scale", "mine", {"factor": 2.0})
+    assert program.graph.opsets == {"": 18, "mine": 3}

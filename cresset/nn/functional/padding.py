@@ -2,9 +2,11 @@
 
 import cresset
 
+from ..._native import overridable
 from ...ops import autocast as _autocast
 
 
+@overridable
 def pad(input, pad, mode="constant", value=None):
     """Add elements at the ends of the last dimensions; negative amounts take away.
 

@@ -5,6 +5,7 @@ import warnings
 
 import cresset
 
+from ..._native import overridable
 from ...ops.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 _SPATIAL = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
@@ -12,6 +13,7 @@ _AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact"
 
 
+@overridable
 def interpolate(
     input,
     size=None,

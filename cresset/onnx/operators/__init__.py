@@ -1,12 +1,14 @@
 """How each operator is written as ONNX: `rules` maps the operator's name to a function of the graph and the call's arguments.
 
 A rule asks by name for those arguments of the operator that it needs, and gives the name of its result, or a list of them. Pointwise
-operators that have no rule are written by their formula.
+operators that have no rule are written by their formula. Functions made of operators are written operator by operator, except those in
+`functions`, which ONNX has as one node.
 """
 
 from ...ops.pointwise import definitions
 
 rules = {}
+functions = {}  # name -> whether its arguments allow one node: accepts(opset, *args, **kwargs)
 
 
 def exports(*names):
@@ -14,6 +16,17 @@ def exports(*names):
 
     def enter(rule):
         rules.update(dict.fromkeys(names, rule))
+        return rule
+
+    return enter
+
+
+def exports_function(name, accepts):
+    """Decorator: the rule for a function made of operators, where `accepts` says that it can be used. It gets the call's arguments as they are."""
+
+    def enter(rule):
+        functions[name] = accepts
+        rules[name] = rule
         return rule
 
     return enter
@@ -34,6 +47,7 @@ from . import (  # noqa: E402, F401
     products,
     recurrence,
     reducing,
+    resampling,
     sorting,
     viewing,
 )

@@ -74,6 +74,16 @@ def _avg_pool(rank):
     return rule
 
 
+def _by_windows(g, input, sizes, wanted, kind):
+    """Windows that differ in size, one dimension after the other."""
+    x, first = g.name(input), len(input.shape) - len(sizes)
+    for axis, (size, count) in enumerate(zip(sizes, wanted, strict=True), first):
+        reduction = "ReduceMean" if kind == "AveragePool" else "ReduceMax"
+        windows = [(k * size // count, -(-(k + 1) * size // count)) for k in range(count)]
+        x = g.op("Concat", *(g.reduce(reduction, g.slice(x, axis, a, b), [axis]) for a, b in windows), axis=axis)
+    return x
+
+
 def _adaptive(rank, kind):
     def rule(g, input, output_size):
         sizes, wanted = input.shape[-rank:], spread(output_size, rank)
@@ -82,12 +92,25 @@ def _adaptive(rank, kind):
             return [pooled(g, f"Global{kind}", g.name(input), input, rank)[0], None][: len(g.call.results)]
         if list(sizes) == wanted:
             return [input, None][: len(g.call.results)]
-        if any(isinstance(s, Size) or isinstance(w, Size) or s % w for s, w in zip(sizes, wanted, strict=True)):
-            raise g.unsupported(f"pooling {tuple(sizes)} to {tuple(wanted)}: the windows differ in size, or a dimension is free")
+        if any(isinstance(s, Size) or isinstance(w, Size) for s, w in zip(sizes, wanted, strict=True)):
+            raise g.unsupported("pooling a free dimension to a fixed size other than 1, or to a free one")
+        if any(s % w for s, w in zip(sizes, wanted, strict=True)):
+            return [_by_windows(g, input, sizes, wanted, kind), None][: len(g.call.results)]
         steps = [s // w for s, w in zip(sizes, wanted, strict=True)]
         return [pooled(g, kind, g.name(input), input, rank, kernel_shape=steps, strides=steps)[0], None][: len(g.call.results)]
 
     return rule
+
+
+@exports("_max_unpool")
+def max_unpool(g, values, indices, output_size, rank):
+    """Each value at its place in the plane of its channel, zeros elsewhere."""
+    lead, plane = list(g.result.shape[: len(g.result.shape) - rank]), 1
+    for size in g.result.shape[len(lead) :]:
+        plane = size * plane
+    zeros = g.op("Expand", g.number(0, values.dtype), g.sizes([*lead, plane]))
+    flat = [g.reshape(t, [*lead, -1], values.shape) for t in (values, indices)]
+    return g.reshape(g.op("ScatterElements", zeros, flat[1], flat[0], axis=len(lead)), g.result.shape)
 
 
 for _rank in (1, 2, 3):

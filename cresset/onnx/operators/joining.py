@@ -49,13 +49,15 @@ def _roll(g, x, axis, shift):
     return g.op("Concat", g.slice(x, axis, -shift, end), g.slice(x, axis, 0, -shift), axis=axis) if shift != 0 else x
 
 
-@exports("constant_pad_nd")
-def pad(g, input, pad, value=0):
-    rank = len(input.shape)
-    before, after = [0] * rank, [0] * rank
-    for k in range(len(pad) // 2):
-        before[rank - 1 - k], after[rank - 1 - k] = pad[2 * k], pad[2 * k + 1]
-    return g.op("Pad", input, g.sizes([*before, *after]), g.number(value, input.dtype), mode="constant")
+@exports("bincount")
+def bincount(g, input, weights, minlength):
+    if g.result.shape != (minlength,):
+        raise g.unsupported("the number of counts depends on the elements; give minlength")
+    row = g.op("Range", g.number(0, cresset.int64), g.number(minlength, cresset.int64), g.number(1, cresset.int64))
+    hits = g.cast(g.op("Equal", g.unsqueeze(g.cast(input, input.dtype, cresset.int64), [1]), row), cresset.bool, g.result.dtype)
+    if weights is not None:
+        hits = g.op("Mul", hits, g.unsqueeze(g.cast(weights, weights.dtype, g.result.dtype), [1]))
+    return g.reduce("ReduceSum", hits, [0], False)
 
 
 @exports("repeat_positions")

@@ -140,6 +140,10 @@ def write(g, expression, values, dtype, type, wanted):
         kind = dtype_of(node.args[-1].type)
         if node.op == "cast":
             return g.cast(args[0], kind, dtype_of(node.type))
+        if node.op in ("erf", "erfc") and kind is cresset.float64 and dtype is not kind:  # accuracy that runtimes do not have
+            args = [g.cast(args[0], kind, cresset.float32)]
+            found = g.op("Erf", *args) if node.op == "erf" else COMPOSED["erfc"](g, cresset.float32, *args)
+            return g.cast(found, cresset.float32, kind)
         if node.op in COMPOSED:
             return COMPOSED[node.op](g, kind, *args)
         if node.op in BITS and kind is not cresset.bool:

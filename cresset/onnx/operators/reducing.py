@@ -158,9 +158,31 @@ def cumsum(g, input, dim):
     return g.op("CumSum", x, g.number(dim % len(input.shape), cresset.int64)) if input.shape else x
 
 
-@exports("cumprod", "cummax", "cummin", "logcumsumexp")
-def running(g, input):
-    raise g.unsupported("ONNX has no running products or extremes")
+def _triangle(g, input, dim, filler):
+    """For each place along `dim`, the elements up to it in a last dimension of their own; `filler` stands for those after it."""
+    axis, size = dim % len(input.shape), input.shape[dim]
+    last = len(input.shape)
+    order = [k for k in range(last) if k != axis] + [axis]
+    rows = g.unsqueeze(g.transpose(g.name(input), order), [last - 1])  # (..., 1, size)
+    ones = g.op("Expand", g.number(1, cresset.int64), g.sizes([size, size]))
+    seen = g.cast(g.op("Trilu", ones, upper=0), cresset.int64, cresset.bool)
+    return g.op("Where", seen, rows, g.number(filler, input.dtype)), [order.index(k) for k in range(last)]
+
+
+@exports("cumprod", "logcumsumexp")
+def running(g, input, dim):
+    kind, filler = ("ReduceProd", 1) if g.call.name == "cumprod" else ("ReduceLogSumExp", -math.inf)
+    whole, back = _triangle(g, input, dim, filler)
+    return g.transpose(g.reduce(kind, whole, [len(input.shape)], False), back)
+
+
+@exports("cummax", "cummin")
+def running_extreme(g, input, dim):
+    kind, filler = ("Max", -math.inf) if g.call.name == "cummax" else ("Min", math.inf)
+    whole, back = _triangle(g, input, dim, filler)
+    axis = len(input.shape)
+    places = g.op("Arg" + kind, whole, axis=axis, keepdims=0, select_last_index=1)
+    return [g.transpose(x, back) for x in (g.reduce("Reduce" + kind, whole, [axis], False), places)]
 
 
 @exports("_cross_entropy")

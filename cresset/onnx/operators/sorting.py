@@ -4,6 +4,8 @@ import cresset
 
 from . import exports
 
+END = 2**63 - 1
+
 
 def _top(g, x, count, axis, largest):
     return g.op("TopK", x, g.size(count), axis=axis, largest=int(largest), sorted=1, outputs=2)
@@ -27,8 +29,20 @@ def sort(g, input, dim, descending):
 @exports("kthvalue")
 def kthvalue(g, input, k, dim, keepdim):
     axis = dim % len(input.shape)
-    found = [g.slice(x, axis, k - 1, k) for x in _top(g, input, k, axis, False)]
+    found = [g.slice(x, axis, -1, END) for x in _top(g, input, k, axis, False)]  # the last of the k smallest
     return found if keepdim else [g.squeeze(x, [axis]) for x in found]
+
+
+@exports("median")
+def median(g, input, dim=None, keepdim=False):
+    """The lower of the two in the middle."""
+    if dim is None:
+        flat, count = g.reshape(input, [-1]), 1
+        for size in input.shape:
+            count = size * count
+        place = (count + 1) // 2
+        return g.squeeze(g.slice(_top(g, flat, place, 0, False)[0], 0, -1, END), [0])
+    return kthvalue(g, input, (input.shape[dim] + 1) // 2, dim, keepdim)
 
 
 @exports("searchsorted")
