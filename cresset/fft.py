@@ -271,13 +271,13 @@ def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=No
     values = cresset.arange(n, dtype=dtype or cresset.get_default_dtype(), device=device)
     values[(n + 1) // 2 :] -= n
     values = values * (1.0 / (n * d) if n * d else math.inf)
-    return _out(values.requires_grad_(requires_grad), out)
+    return _out(values.requires_grad_(bool(requires_grad)), out)
 
 
 def rfftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, out=None):
     """The frequencies of rfft's bins."""
     values = cresset.arange(n // 2 + 1, dtype=dtype or cresset.get_default_dtype(), device=device) * (1.0 / (n * d) if n * d else math.inf)
-    return _out(values.requires_grad_(requires_grad), out)
+    return _out(values.requires_grad_(bool(requires_grad)), out)
 
 
 def fftshift(input, dim=None):

@@ -163,4 +163,5 @@ def test_frequencies_of_nothing():
 
 def test_none_asks_for_no_gradient():
     assert not cresset.zeros(2, requires_grad=None).requires_grad
+    assert not cresset.fft.fftfreq(2, requires_grad=None).requires_grad
     assert not cresset.ones(2).new_zeros([2], requires_grad=None).requires_grad
