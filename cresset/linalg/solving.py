@@ -122,7 +122,19 @@ def solve_ex(A, B, *, left=True, check_errors=False):
     X, info = _solve("linalg.solve_ex", A, B, left)
     if check_errors:
         check_info("linalg.solve_ex", info, "The solver failed because the input matrix is singular.")
-    return return_types.linalg_solve_ex(X, info)
+    return return_types.linalg_solve_ex(X, _of_each_matrix(info, A.shape[:-2]))
+
+
+def _of_each_matrix(info, batch):
+    """One number for each matrix, though the right-hand sides may have made more of them by broadcasting."""
+    if info.shape == batch:
+        return info
+    if info.numel() == 0:
+        return info.new_zeros(batch)
+    info = info[(0,) * (info.ndim - len(batch))]
+    for d, size in enumerate(batch):
+        info = info.narrow(d, 0, size)
+    return info
 
 
 @with_out

@@ -13,6 +13,8 @@ from .registry import function
 
 def _window(who, formula, length, periodic, dtype, device, pin_memory, requires_grad):
     """`formula(places, last place)` over the window's places."""
+    if isinstance(length, cresset.Tensor) and length.ndim == 0 and not (length.is_floating_point() or length.is_complex()):
+        length = int(length)
     if not isinstance(length, int):
         raise TypeError(f"{who}(): argument 'window_length' must be int, not {type(length).__name__}")
     if length < 0:

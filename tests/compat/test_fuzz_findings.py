@@ -113,6 +113,9 @@ FINDINGS = {
     "the longest row, as a huge integer": lambda t: t.nn.functional.embedding(t.tensor([1]), t.arange(6.0).reshape(2, 3), None, 1 << 70),
     "a margin as a huge integer": lambda t: t.nn.functional.triplet_margin_loss(t.ones(1, 2), t.ones(1, 2), t.zeros(1, 2), 1 << 70),
     "no gradient of new zeros, said with None": lambda t: t.ones(2).new_zeros([2], requires_grad=None),
+    "one report a matrix": lambda t: t.linalg.solve_ex(t.ones(2, 1, 1), t.ones(2, 1, 2, 1), left=False)[1],
+    "a norm of huge order": lambda t: t.pairwise_distance(t.ones(1, 2), t.zeros(1, 2), 1 << 70),
+    "the length of a window in a tensor": lambda t: t.kaiser_window(t.tensor(3)),
 }
 
 

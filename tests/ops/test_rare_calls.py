@@ -127,6 +127,7 @@ def test_a_number_may_be_a_tensor_of_no_dimension():
     assert cresset.fft.fftn(cresset.ones(2, 4), cresset.tensor(3)).shape == (2, 3)
     assert cresset.fft.irfftn(cresset.ones(2, 4), 3).shape == (2, 3)
     assert cresset.linalg.matrix_power(cresset.tensor([[2]]), cresset.tensor(5)).item() == 32
+    assert cresset.hann_window(cresset.tensor(3)).shape == (3,)
 
 
 def test_the_stride_of_one_pair_does_not_matter():
@@ -165,3 +166,8 @@ def test_none_asks_for_no_gradient():
     assert not cresset.zeros(2, requires_grad=None).requires_grad
     assert not cresset.fft.fftfreq(2, requires_grad=None).requires_grad
     assert not cresset.ones(2).new_zeros([2], requires_grad=None).requires_grad
+
+
+def test_the_report_of_a_solution_is_one_number_a_matrix():
+    singular, right = cresset.tensor([[[1.0]], [[0.0]]]), cresset.ones(2, 1, 2, 1)
+    assert cresset.linalg.solve_ex(singular, right, left=False).info.tolist() == [0, 1]

@@ -28,7 +28,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     >>> F.pairwise_distance(cresset.tensor([[0.0, 0.0]]), cresset.tensor([[3.0, 4.0]]))
     tensor([5.0000])
     """
-    return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
+    return (x1 - x2 + eps).norm(float(p), -1, keepdim=keepdim)
 
 
 def pdist(input, p=2):
