@@ -116,6 +116,7 @@ FINDINGS = {
     "one report a matrix": lambda t: t.linalg.solve_ex(t.ones(2, 1, 1), t.ones(2, 1, 2, 1), left=False)[1],
     "a norm of huge order": lambda t: t.pairwise_distance(t.ones(1, 2), t.zeros(1, 2), 1 << 70),
     "the length of a window in a tensor": lambda t: t.kaiser_window(t.tensor(3)),
+    "a margin of cosines may be a truth value": lambda t: t.cosine_embedding_loss(t.ones(1, 2), t.ones(1, 2), -t.ones(1), True),
 }
 
 

@@ -216,4 +216,4 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     cosine = product / (((input1 * input1).sum(-1) + tiny) * ((input2 * input2).sum(-1) + tiny)).sqrt()
     zero = cresset.zeros((), dtype=cosine.dtype, device=cosine.device)
     like = cresset.where(target == 1, 1 - cosine, zero)
-    return reduce_loss(like + cresset.where(target == -1, (cosine - margin).clamp_min(0), zero), reduction)
+    return reduce_loss(like + cresset.where(target == -1, (cosine - float(margin)).clamp_min(0), zero), reduction)
