@@ -224,6 +224,7 @@ KNOWN = [
     (r"conv", r"does not fit in 64 bits", "PyTorch's sizes wrap round where there is nothing", r"<\(0, .*\d{19}"),
     (r"(^|\.)sub(tract)?_?$", r"instead of", "PyTorch negates the least integer, which is none", r"-9223372036854775808"),
     (r"\.to$", r"Device index must not be negative, got -1", "PyTorch takes -1 for the device that there is"),
+    (r"logit_?$", r"inf instead of -?inf", "bounds in the wrong order: PyTorch's answer depends on how many elements there are", r"(, |eps=)([1-9]|True|inf)"),
     (r"renorm", r"among numbers beyond 1e20", "the power of a huge number overflows"),
     (r"split$", r"invalid combination", "PyTorch takes a tensor of one element as a number", r", <\((1,)?\) \w*float"),
     (r"(^|\.)inner$", r"not implemented for 'Bool'", "PyTorch answers for some strides and not for others"),
