@@ -10,7 +10,7 @@ template <class R>
 struct Blocks : FourierVectors<R> {
   using Z = Number<R>;
   using typename FourierVectors<R>::Vector;
-  using FourierVectors<R>::load, FourierVectors<R>::store;
+  using FourierVectors<R>::load, FourierVectors<R>::store, FourierVectors<R>::load_part, FourierVectors<R>::store_part;
   static constexpr int kLanes = FourierVectors<R>::kLanes;
   static constexpr int64_t kNumber = 2 * kLanes;
 
@@ -48,7 +48,7 @@ struct Blocks : FourierVectors<R> {
 
   // ---- lines that follow one another
 
-  static void load_rows(R* x, const R* from, int64_t row, int64_t valid, int64_t count) {
+  [[gnu::flatten]] static void load_rows(R* x, const R* from, int64_t row, int64_t valid, int64_t count) {
     int64_t c = 0;
     for (; c + kLanes <= count; c += kLanes) {
       Vector v[kLanes];
@@ -60,7 +60,7 @@ struct Blocks : FourierVectors<R> {
     for (; c < count; ++c)
       for (int64_t l = 0; l < kLanes; ++l) x[c * kLanes + l] = from[(l < valid ? l : 0) * row + c];
   }
-  static void store_rows(const R* x, R* to, int64_t row, int64_t valid, int64_t count, R scale) {
+  [[gnu::flatten]] static void store_rows(const R* x, R* to, int64_t row, int64_t valid, int64_t count, R scale) {
     int64_t c = 0;
     for (; c + kLanes <= count; c += kLanes) {
       Vector v[kLanes];
@@ -75,45 +75,26 @@ struct Blocks : FourierVectors<R> {
 
   // ---- lines side by side
 
-  static void load_columns(R* x, const R* from, int64_t step, int64_t valid, int64_t n) {
+  [[gnu::flatten]] static void load_columns(R* x, const R* from, int64_t step, int64_t valid, int64_t n) {
     if (valid == kLanes)
-      for (int64_t i = 0; i < n; ++i, from += step, x += kNumber) {
-        const Z z = split(load(from), load(from + kLanes), kEach);
-        store(x, z.re), store(x + kLanes, z.im);
-      }
+      for (int64_t i = 0; i < n; ++i, from += step, x += kNumber) put(x, split(load(from), load(from + kLanes), kEach));
     else
       for (int64_t i = 0; i < n; ++i, from += step, x += kNumber)
-        for (int64_t l = 0; l < kLanes; ++l) {
-          x[l] = l < valid ? from[2 * l] : R(0);
-          x[l + kLanes] = l < valid ? from[2 * l + 1] : R(0);
-        }
+        put(x, split(load_part(from, 2 * valid), load_part(from + kLanes, 2 * valid - kLanes), kEach));
   }
-  static void store_columns(const R* x, R* to, int64_t step, int64_t valid, int64_t n, R scale) {
-    if (valid == kLanes)
-      for (int64_t i = 0; i < n; ++i, to += step, x += kNumber) {
-        const Z z = {load(x) * scale, load(x + kLanes) * scale};
-        store(to, mix<0>(z, kEach)), store(to + kLanes, mix<kLanes>(z, kEach));
-      }
-    else
-      for (int64_t i = 0; i < n; ++i, to += step, x += kNumber)
-        for (int64_t l = 0; l < valid; ++l) {
-          to[2 * l] = x[l] * scale;
-          to[2 * l + 1] = x[l + kLanes] * scale;
-        }
+  [[gnu::flatten]] static void store_columns(const R* x, R* to, int64_t step, int64_t valid, int64_t n, R scale) {
+    for (int64_t i = 0; i < n; ++i, to += step, x += kNumber) {
+      const Z z = {load(x) * scale, load(x + kLanes) * scale};
+      const Vector first = mix<0>(z, kEach), second = mix<kLanes>(z, kEach);
+      if (valid == kLanes) store(to, first), store(to + kLanes, second);
+      else store_part(to, first, 2 * valid), store_part(to + kLanes, second, 2 * valid - kLanes);
+    }
   }
   static void load_real_columns(R* x, const R* from, int64_t step, int64_t valid, int64_t count) {
-    if (valid == kLanes)
-      for (int64_t i = 0; i < count; ++i) store(x + i * kLanes, load(from + i * step));
-    else
-      for (int64_t i = 0; i < count; ++i)
-        for (int64_t l = 0; l < kLanes; ++l) x[i * kLanes + l] = l < valid ? from[i * step + l] : R(0);
+    for (int64_t i = 0; i < count; ++i) store(x + i * kLanes, load_part(from + i * step, valid));
   }
   static void store_real_columns(const R* x, R* to, int64_t step, int64_t valid, int64_t count, R scale) {
-    if (valid == kLanes)
-      for (int64_t i = 0; i < count; ++i) store(to + i * step, load(x + i * kLanes) * scale);
-    else
-      for (int64_t i = 0; i < count; ++i)
-        for (int64_t l = 0; l < valid; ++l) to[i * step + l] = x[i * kLanes + l] * scale;
+    for (int64_t i = 0; i < count; ++i) store_part(to + i * step, load(x + i * kLanes) * scale, valid);
   }
 
   // ---- between transforms
@@ -121,7 +102,7 @@ struct Blocks : FourierVectors<R> {
   static Z number(const R* p) { return {load(p), load(p + kLanes)}; }
   static void put(R* p, Z z) { store(p, z.re), store(p + kLanes, z.im); }
 
-  static void multiply(R* x, const R* in, const R* factors, int64_t n, bool swapped) {
+  [[gnu::flatten]] static void multiply(R* x, const R* in, const R* factors, int64_t n, bool swapped) {
     const int64_t re = swapped ? kLanes : 0, im = kLanes - re;
     for (int64_t i = 0; i < n; ++i, x += kNumber, in += kNumber, factors += 2) {
       const Z z = Z{load(in + re), load(in + im)}.times(factors[0], factors[1]);
@@ -130,47 +111,106 @@ struct Blocks : FourierVectors<R> {
   }
 
   // With Z = E + iO of the even and the odd elements, which are real: X[k] = E[k] + w^k O[k], and X[m - k] is the conjugate of E[k] - w^k O[k].
-  static void separate(R* x, const R* roots, int64_t m, R sign) {
+  // a and b are elements k and m - k, numbers or vectors of them, and w^k = c + is.
+  template <class T, class S>
+  static void separate_pair(T& a_re, T& a_im, T& b_re, T& b_im, S c, S s, R sign) {
     const R half = R(0.5), signed_half = half * sign;
+    const T even_re = a_re + b_re, even_im = a_im - b_im, re = a_im + b_im, im = b_re - a_re, odd_re = re * c - im * s, odd_im = re * s + im * c;
+    a_re = (even_re + odd_re) * half, a_im = (even_im + odd_im) * signed_half;
+    b_re = (even_re - odd_re) * half, b_im = (odd_im - even_im) * signed_half;
+  }
+  // The way back, not halved.
+  template <class T, class S>
+  static void join_pair(T& a_re, T& a_im, T& b_re, T& b_im, S c, S s, R sign) {
+    const T even_re = a_re + b_re, even_im = (a_im - b_im) * sign, re = a_re - b_re, im = (a_im + b_im) * sign, odd_re = re * c + im * s, odd_im = im * c - re * s;
+    a_re = even_re - odd_im, a_im = even_im + odd_re;
+    b_re = even_re + odd_im, b_im = odd_re - even_im;
+  }
+
+  [[gnu::flatten]] static void separate(R* x, const R* roots, int64_t m, R sign) {
     for (int64_t k = 0; 2 * k <= m; ++k) {
       R *const left = x + k * kNumber, *const right = x + (m - k) * kNumber;
-      const Z a = number(left), b = k ? number(right) : a;
-      const Z even = {a.re + b.re, a.im - b.im}, odd = Z{a.im + b.im, b.re - a.re}.times(roots[2 * k], roots[2 * k + 1]);
-      put(left, {(even.re + odd.re) * half, (even.im + odd.im) * signed_half});
-      put(right, {(even.re - odd.re) * half, (odd.im - even.im) * signed_half});
+      Z a = number(left), b = k ? number(right) : a;
+      separate_pair(a.re, a.im, b.re, b.im, roots[2 * k], roots[2 * k + 1], sign);
+      put(left, a), put(right, b);
     }
   }
-  // The way back, not halved. What contradicts a real signal is not read.
-  static void join(R* x, const R* roots, int64_t m, R sign) {
+  // What contradicts a real signal is not read.
+  [[gnu::flatten]] static void join(R* x, const R* roots, int64_t m, R sign) {
     store(x + kLanes, Vector{}), store(x + m * kNumber + kLanes, Vector{});
     for (int64_t k = 0; 2 * k <= m; ++k) {
       R *const left = x + k * kNumber, *const right = x + (m - k) * kNumber;
-      const Z a = {load(left), load(left + kLanes) * sign}, b = {load(right), load(right + kLanes) * sign};
-      const Z even = {a.re + b.re, a.im - b.im}, odd = Z{a.re - b.re, a.im + b.im}.times(roots[2 * k], -roots[2 * k + 1]);
-      put(left, {even.re - odd.im, even.im + odd.re});
-      if (k) put(right, {even.re + odd.im, odd.re - even.im});
+      Z a = number(left), b = number(right);
+      join_pair(a.re, a.im, b.re, b.im, roots[2 * k], roots[2 * k + 1], sign);
+      put(left, a);
+      if (k) put(right, b);
     }
   }
 
-  static void turn(const R* x, const R* factors, int64_t n, R* to, int64_t block_step, int64_t valid, bool swapped) {
+  // Neighbouring elements of a line, in order or backwards.
+  template <int... at>
+  static Vector reversed(Vector v, std::integer_sequence<int, at...>) { return __builtin_shufflevector(v, v, (kLanes - 1 - at)...); }
+  static Z reversed(Z z) { return {reversed(z.re, kEach), reversed(z.im, kEach)}; }
+  static Z neighbours(const R* p) { return split(load(p), load(p + kLanes), kEach); }
+  static void put_neighbours(R* p, Z z) { store(p, mix<0>(z, kEach)), store(p + kLanes, mix<kLanes>(z, kEach)); }
+
+  [[gnu::flatten]] static void separate_line(R* x, const R* roots, int64_t m, R sign, int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end;) {
+      R *const left = x + 2 * k, *const right = x + 2 * (m - k);
+      if (k + kLanes <= end && 2 * (k + kLanes) <= m) {
+        R* const first = right - 2 * (kLanes - 1);
+        const Z w = neighbours(roots + 2 * k);
+        Z a = neighbours(left), b = reversed(neighbours(first));
+        separate_pair(a.re, a.im, b.re, b.im, w.re, w.im, sign);
+        put_neighbours(left, a), put_neighbours(first, reversed(b));
+        k += kLanes;
+      } else {
+        R a[2] = {left[0], left[1]}, b[2] = {right[0], right[1]};
+        separate_pair(a[0], a[1], b[0], b[1], roots[2 * k], roots[2 * k + 1], sign);
+        left[0] = a[0], left[1] = a[1], right[0] = b[0], right[1] = b[1];
+        ++k;
+      }
+    }
+  }
+  [[gnu::flatten]] static void join_line(const R* x, R* to, const R* roots, int64_t m, R sign, int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end;) {
+      const R *const left = x + 2 * k, *const right = x + 2 * (m - k);
+      if (k > 0 && k % kLanes == 0 && k + kLanes <= end && 2 * (k + kLanes) <= m) {
+        const int64_t first = 2 * (m - k - kLanes + 1);
+        const Z w = neighbours(roots + 2 * k);
+        Z a = neighbours(left), b = reversed(neighbours(x + first));
+        join_pair(a.re, a.im, b.re, b.im, w.re, w.im, sign);
+        put_neighbours(to + 2 * k, a), put_neighbours(to + first, reversed(b));
+        k += kLanes;
+      } else {
+        R a[2] = {left[0], k ? left[1] : R(0)}, b[2] = {right[0], k ? right[1] : R(0)};
+        join_pair(a[0], a[1], b[0], b[1], roots[2 * k], roots[2 * k + 1], sign);
+        to[2 * k] = a[0], to[2 * k + 1] = a[1];
+        if (k) to[2 * (m - k)] = b[0], to[2 * (m - k) + 1] = b[1];
+        ++k;
+      }
+    }
+  }
+
+  [[gnu::flatten]] static void turn(const R* x, const R* factors, int64_t n, R* to, int64_t block_step, int64_t valid, bool swapped) {
     const int64_t re = swapped ? kLanes : 0, im = kLanes - re;
     for (int64_t i = 0; i < n; i += kLanes, to += block_step) {
       Vector real[kLanes], imaginary[kLanes];
-      for (int64_t l = 0; l < kLanes; ++l) {
+      each<kLanes>([&](auto l) {
         const int64_t at = (i + l < n ? i + l : n - 1) * kNumber;
         const Vector a = load(x + at + re), b = load(x + at + im), c = load(factors + at), s = load(factors + at + kLanes);
         real[l] = a * c - b * s, imaginary[l] = a * s + b * c;
-      }
+      });
       transpose(real);
-      for (int64_t l = 0; l < valid; ++l) store(to + l * kNumber + re, real[l]);
+      each<kLanes>([&](auto l) { if (l < valid) store(to + l * kNumber + re, real[l]); });
       transpose(imaginary);
-      for (int64_t l = 0; l < valid; ++l) store(to + l * kNumber + im, imaginary[l]);
+      each<kLanes>([&](auto l) { if (l < valid) store(to + l * kNumber + im, imaginary[l]); });
     }
   }
 
   static FourierKernels<R> kernels() {
-    return {kLanes,           Passes<R>::transform, load_rows,          store_rows, load_columns, store_columns,
-            load_real_columns, store_real_columns,   multiply, separate,   join,         turn};
+    return {kLanes,   Passes<R>::transform, load_rows, store_rows,    load_columns, store_columns, load_real_columns, store_real_columns,
+            multiply, separate,             join,      separate_line, join_line,    turn};
   }
 };
 

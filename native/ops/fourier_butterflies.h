@@ -3,6 +3,10 @@
 #pragma once
 #include <utility>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include "ops/fourier_kernels.h"
 
 namespace cresset {
@@ -16,8 +20,6 @@ constexpr int kBytes = 32;
 constexpr int kBytes = 16;
 #endif
 
-constexpr int kLargestRadix = 31;
-
 template <class R>
 struct FourierVectors {
   static constexpr int kLanes = kBytes / static_cast<int>(sizeof(R));
@@ -25,6 +27,32 @@ struct FourierVectors {
   typedef R Loose __attribute__((vector_size(kBytes), aligned(alignof(R)), may_alias));
   static Vector load(const R* p) { return *reinterpret_cast<const Loose*>(p); }
   static void store(R* p, Vector v) { *reinterpret_cast<Loose*>(p) = v; }
+
+  // Vectors of which only the first `count` numbers are in memory; none if it is negative.
+  static Vector load_part(const R* p, int64_t count) {
+    if (count >= kLanes) return load(p);
+    Vector v = {};
+    if (count <= 0) return v;
+#if defined(__AVX512F__)
+    const unsigned mask = (1u << count) - 1;
+    if constexpr (sizeof(R) == 4) v = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), p);
+    else v = _mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), p);
+#else
+    for (int64_t l = 0; l < count; ++l) v[l] = p[l];
+#endif
+    return v;
+  }
+  static void store_part(R* p, Vector v, int64_t count) {
+    if (count >= kLanes) return store(p, v);
+    if (count <= 0) return;
+#if defined(__AVX512F__)
+    const unsigned mask = (1u << count) - 1;
+    if constexpr (sizeof(R) == 4) _mm512_mask_storeu_ps(p, static_cast<__mmask16>(mask), v);
+    else _mm512_mask_storeu_pd(p, static_cast<__mmask8>(mask), v);
+#else
+    for (int64_t l = 0; l < count; ++l) p[l] = v[l];
+#endif
+  }
 };
 
 // A complex number of each line.
@@ -128,31 +156,47 @@ struct Passes : FourierVectors<R> {
   static constexpr int kLanes = FourierVectors<R>::kLanes;
   static constexpr int64_t kNumber = 2 * kLanes;
 
+  // The compiler would keep an address for each part of each number, more than there are registers.
+  template <class P>
+  static P one_address(P p) {
+    asm("" : "+r"(p));
+    return p;
+  }
+
   // kTurned: the roots of unity for (i, j) are not all one.
-  template <int P, bool kTurned>
-  static void pass(const FourierPass<R>& f, const R* in, R* out, int64_t re, int64_t im) {
-    const int64_t between = f.inner * kNumber, apart = f.done * between;
-    for (int64_t k = 0; k < f.done; ++k) {
-      const R *from = in + k * P * between, *roots = f.roots;
-      R* to = out + k * between;
+  template <int P, bool kTurned, bool kSwapped>
+  [[gnu::flatten]] static void pass(const FourierPass<R>& f, const R* in, R* out) {
+    constexpr int re = kSwapped ? kLanes : 0, im = kLanes - re;
+    const int64_t between = f.inner * kNumber, apart = f.done * between + f.gap_out * kNumber;
+    R circle[2 * P];  // a copy: the compiler sees that no store changes it
+    if constexpr (P % 2) each<2 * P>([&](auto j) { circle[j] = f.circle[j]; });
+    const R* from = in;
+    R* to = out;
+    for (int64_t k = 0, left = f.joined; k < f.done; ++k, from += (P - 1) * between) {
+      const R* roots = f.roots;
+      if (left-- == 0) left = f.joined - 1, from += f.gap_in * kNumber;
       for (int64_t i = 0; i < f.inner; ++i, from += kNumber, to += kNumber, roots += 2 * (P - 1)) {
         Z a[P];
-        each<P>([&](auto q) { a[q] = {load(from + q * between + re), load(from + q * between + im)}; });
-        Butterflies<R>::template run<P>(a, f.circle);
+        each<P>([&](auto q) {
+          const R* p = one_address(from + q * between);
+          a[q] = {load(p + re), load(p + im)};
+        });
+        Butterflies<R>::template run<P>(a, circle);
         if constexpr (kTurned) each<P - 1>([&](auto j) { a[j + 1] = a[j + 1].times(roots[2 * j], roots[2 * j + 1]); });
         each<P>([&](auto j) {
-          store(to + j * apart + re, a[j].re);
-          store(to + j * apart + im, a[j].im);
+          R* p = one_address(to + j * apart);
+          store(p + re, a[j].re);
+          store(p + im, a[j].im);
         });
       }
     }
   }
-  static void any_pass(const FourierPass<R>& f, const R* in, R* out, int64_t re, int64_t im) {
-    const int64_t between = f.inner * kNumber, apart = f.done * between, p = f.radix;
+  [[gnu::flatten]] static void any_pass(const FourierPass<R>& f, const R* in, R* out, bool swapped) {
+    const int64_t between = f.inner * kNumber, apart = f.done * between + f.gap_out * kNumber, p = f.radix, re = swapped ? kLanes : 0, im = kLanes - re;
     for (int64_t k = 0; k < f.done; ++k)
       for (int64_t i = 0; i < f.inner; ++i) {
         Z a[kLargestRadix];
-        const R *from = in + k * p * between + i * kNumber, *roots = f.roots + 2 * i * (p - 1);
+        const R *from = in + k * p * between + (k / f.joined * f.gap_in + i) * kNumber, *roots = f.roots + 2 * i * (p - 1);
         R* to = out + k * between + i * kNumber;
         a[0] = {load(from + re), load(from + im)};
         for (int64_t q = 1; q < p; ++q) a[q] = {load(from + q * between + re), load(from + q * between + im)};
@@ -166,22 +210,21 @@ struct Passes : FourierVectors<R> {
   }
 
   template <int P>
-  static void sized(const FourierPass<R>& f, const R* in, R* out, int64_t re, int64_t im) {
-    if (f.inner == 1) pass<P, false>(f, in, out, re, im);
-    else pass<P, true>(f, in, out, re, im);
+  static void sized(const FourierPass<R>& f, const R* in, R* out, bool swapped) {
+    if (f.inner == 1) swapped ? pass<P, false, true>(f, in, out) : pass<P, false, false>(f, in, out);
+    else swapped ? pass<P, true, true>(f, in, out) : pass<P, true, false>(f, in, out);
   }
 
   static R* transform(const FourierPass<R>* passes, int64_t count, R* x, R* y, bool swapped) {
-    const int64_t re = swapped ? kLanes : 0, im = kLanes - re;
     for (const FourierPass<R>* f = passes; f < passes + count; ++f) {
       switch (f->radix) {
-        case 2: sized<2>(*f, x, y, re, im); break;
-        case 3: sized<3>(*f, x, y, re, im); break;
-        case 4: sized<4>(*f, x, y, re, im); break;
-        case 5: sized<5>(*f, x, y, re, im); break;
-        case 7: sized<7>(*f, x, y, re, im); break;
-        case 8: sized<8>(*f, x, y, re, im); break;
-        default: any_pass(*f, x, y, re, im);
+        case 2: sized<2>(*f, x, y, swapped); break;
+        case 3: sized<3>(*f, x, y, swapped); break;
+        case 4: sized<4>(*f, x, y, swapped); break;
+        case 5: sized<5>(*f, x, y, swapped); break;
+        case 7: sized<7>(*f, x, y, swapped); break;
+        case 8: sized<8>(*f, x, y, swapped); break;
+        default: any_pass(*f, x, y, swapped);
       }
       std::swap(x, y);
     }

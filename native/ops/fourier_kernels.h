@@ -10,12 +10,17 @@
 
 namespace cresset {
 
+constexpr int kLargestRadix = 31;
+
 // in(k, q, i) goes to out(j, k, i) = sum over q of in(k, q, i) w^(jq), times the root of unity for (i, j), where w is the radix-th one.
 template <class R>
 struct FourierPass {
   int64_t radix, done, inner;  // the factors: k < done, q and j < radix, i < inner
   const R* roots;              // [inner][radix - 1], complex
   const R* circle;             // the radix-th roots of unity: cosines and sines
+  // Between passes the parts for each j have a gap of a number after them: at distances of powers of two they would displace one another from the
+  // cache. in(k + 1, 0, 0) does not follow in(k, radix - 1, inner - 1) at multiples of `joined`.
+  int64_t joined, gap_in, gap_out;
 };
 
 template <class R>
@@ -40,6 +45,10 @@ struct FourierKernels {
   // sign is 1, or -1 for the transforms with the other sign in the exponent.
   void (*separate)(R* x, const R* roots, int64_t m, R sign);
   void (*join)(R* x, const R* roots, int64_t m, R sign);
+  // The same for a line in memory, its elements [begin, end) and m minus those; begin and end are multiples of the lanes, but end may be m / 2 + 1.
+  // Before separate_line, x[m] is x[0].
+  void (*separate_line)(R* x, const R* roots, int64_t m, R sign, int64_t begin, int64_t end);
+  void (*join_line)(const R* x, R* to, const R* roots, int64_t m, R sign, int64_t begin, int64_t end);
 
   // Element i of line l times factors[i][2][l] becomes element l of line i, in blocks that are block_step apart.
   void (*turn)(const R* x, const R* factors, int64_t n, R* to, int64_t block_step, int64_t valid, bool swapped);

@@ -94,7 +94,7 @@ constexpr int64_t kGrain = 16384;  // numbers a thread should have
 // Whether lines are transformed one by one (Note [Long lines]): where a block of them is too much for the cache, or most lanes would be idle.
 template <class R>
 bool one_by_one(int64_t n, int64_t lines) {
-  constexpr int64_t kShort = 256, kCache = 1 << 20;
+  constexpr int64_t kShort = 256, kCache = 1 << 19;
   const int64_t lanes = fourier_kernels<R>().lanes;
   return n >= kShort && (2 * n * 2 * lanes * static_cast<int64_t>(sizeof(R)) > kCache || 2 * lines < lanes);
 }
@@ -113,7 +113,7 @@ void for_groups(const Lines<R>& lines, int64_t n, int64_t room, F&& f) {
 template <class R, class F>
 void for_lines(const Lines<R>& in, const Lines<R>& out, int64_t reals, F&& f) {
   if (in.follow_one_another()) {
-    parallel_for(in.lines(), 1, [&](int64_t begin, int64_t end) {
+    parallel_for(in.lines(), std::max<int64_t>(1, 2 * kGrain / in.reals()), [&](int64_t begin, int64_t end) {
       const FourierScratch<R> scratch(reals);
       for (int64_t l = begin; l < end; ++l) f(in.line(l), out.line(l), scratch.data());
     });
@@ -131,34 +131,22 @@ void for_lines(const Lines<R>& in, const Lines<R>& out, int64_t reals, F&& f) {
   }
 }
 
-// `separate` and `join` of fourier_kernels.h for a single line.
+// f(begin, end) over the m / 2 + 1 pairs of elements of a line, in shares that do not split a vector.
+template <class F>
+void for_pairs(int64_t m, F&& f) {
+  constexpr int64_t kShare = 1024;
+  const int64_t pairs = m / 2 + 1;
+  parallel_for((pairs + kShare - 1) / kShare, kGrain / kShare, [&](int64_t begin, int64_t end) { f(begin * kShare, std::min(end * kShare, pairs)); });
+}
+
 template <class R>
 void separate_line(R* x, const R* roots, int64_t m, R sign) {
-  const R half = R(0.5), signed_half = half * sign;
   x[2 * m] = x[0], x[2 * m + 1] = x[1];
-  parallel_for(m / 2 + 1, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) {
-      R *const left = x + 2 * k, *const right = x + 2 * (m - k);
-      const R sum = left[0] + right[0], difference = left[1] - right[1], re = left[1] + right[1], im = right[0] - left[0];
-      const R c = roots[2 * k], s = roots[2 * k + 1], odd_re = re * c - im * s, odd_im = re * s + im * c;
-      left[0] = (sum + odd_re) * half, left[1] = (difference + odd_im) * signed_half;
-      right[0] = (sum - odd_re) * half, right[1] = (odd_im - difference) * signed_half;
-    }
-  });
+  for_pairs(m, [&](int64_t begin, int64_t end) { fourier_kernels<R>().separate_line(x, roots, m, sign, begin, end); });
 }
 template <class R>
-void join_line(const R* x, R* z, const R* roots, int64_t m, R sign) {
-  z[0] = x[0] + x[2 * m], z[1] = x[0] - x[2 * m];
-  parallel_for(m / 2, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin + 1; k < end + 1; ++k) {
-      const R *const left = x + 2 * k, *const right = x + 2 * (m - k);
-      const R sum = left[0] + right[0], difference = (left[1] - right[1]) * sign, re = left[0] - right[0], im = (left[1] + right[1]) * sign;
-      const R c = roots[2 * k], s = roots[2 * k + 1], odd_re = re * c + im * s, odd_im = im * c - re * s;
-      R *const to = z + 2 * k, *const mirrored = z + 2 * (m - k);
-      to[0] = sum - odd_im, to[1] = difference + odd_re;
-      mirrored[0] = sum + odd_im, mirrored[1] = odd_re - difference;
-    }
-  });
+void join_line(const R* x, R* to, const R* roots, int64_t m, R sign) {
+  for_pairs(m, [&](int64_t begin, int64_t end) { fourier_kernels<R>().join_line(x, to, roots, m, sign, begin, end); });
 }
 
 }  // namespace
@@ -168,7 +156,7 @@ void transform_complex(const R* in, R* out, LineShape shape, bool forward, R sca
   const Lines<R> from(const_cast<R*>(in), shape, 2), to(out, shape, 2);
   if (one_by_one<R>(shape.n, from.lines())) {
     const auto plan = plan_for<LinePlan<R>>(shape.n);
-    for_lines(from, to, 0, [&](const R* a, R* b, R*) { plan->run(a, b, scale, !forward); });
+    for_lines(from, to, plan->scratch(), [&](const R* a, R* b, R* scratch) { plan->run(a, b, scale, !forward, scratch); });
     return;
   }
   const auto plan = plan_for<BlockPlan<R>>(shape.n);
@@ -187,14 +175,14 @@ void transform_from_real(const R* in, R* out, LineShape shape, bool forward, R s
   const auto roots = plan_for<RealRoots<R>>(n);
   if (one_by_one<R>(length, from.lines())) {
     const auto plan = plan_for<LinePlan<R>>(length);
-    for_lines(from, to, n % 2 ? 2 * n : 0, [&](const R* a, R* b, R* scratch) {
+    for_lines(from, to, 2 * n + plan->scratch(), [&](const R* a, R* b, R* scratch) {
       if (n % 2 == 0) {
-        plan->run(a, b, scale, false);
+        plan->run(a, b, scale, false, scratch);
         separate_line(b, roots->numbers.data(), m, sign);
         return;
       }
       for (int64_t i = 0; i < n; ++i) scratch[2 * i] = a[i], scratch[2 * i + 1] = 0;
-      plan->run(scratch, scratch, scale, !forward);
+      plan->run(scratch, scratch, scale, !forward, scratch + 2 * n);
       std::copy(scratch, scratch + 2 * (m + 1), b);
     });
     return;
@@ -225,10 +213,10 @@ void transform_to_real(const R* in, R* out, LineShape shape, bool forward, R sca
   const auto roots = plan_for<RealRoots<R>>(n);
   if (one_by_one<R>(length, from.lines())) {
     const auto plan = plan_for<LinePlan<R>>(length);
-    for_lines(from, to, 2 * length, [&](const R* a, R* b, R* scratch) {
+    for_lines(from, to, 2 * n + plan->scratch(), [&](const R* a, R* b, R* scratch) {
       if (n % 2 == 0) {
         join_line(a, scratch, roots->numbers.data(), m, sign);
-        plan->run(scratch, b, scale, true);
+        plan->run(scratch, b, scale, true, scratch + n);
         return;
       }
       // The other half is the conjugate, backwards.
@@ -237,7 +225,7 @@ void transform_to_real(const R* in, R* out, LineShape shape, bool forward, R sca
         scratch[2 * k] = scratch[2 * (n - k)] = a[2 * k];
         scratch[2 * k + 1] = a[2 * k + 1], scratch[2 * (n - k) + 1] = -a[2 * k + 1];
       }
-      plan->run(scratch, scratch, scale, !forward);
+      plan->run(scratch, scratch, scale, !forward, scratch + 2 * n);
       for (int64_t i = 0; i < n; ++i) b[i] = scratch[2 * i];
     });
     return;

@@ -100,12 +100,12 @@ Chirp<R>::Chirp(int64_t n) : padded(friendly(2 * n - 1)), chirp(static_cast<size
 // ---- blocks
 
 template <class R>
-BlockPlan<R>::BlockPlan(int64_t n) : n_(n), room_(n + 1) {
+BlockPlan<R>::BlockPlan(int64_t n) : n_(n), room_(n + kLargestRadix) {
   if (!has_passes(n)) {
     Chirp<R> c(n);
     numbers_ = std::move(c.chirp);
     padded_ = std::make_unique<BlockPlan>(c.padded);
-    room_ = c.padded + 1;
+    room_ = padded_->room_;
     filter_.resize(c.filter.size());
     // Its transform, as a line of a block.
     const int64_t lanes = fourier_kernels<R>().lanes;
@@ -125,7 +125,8 @@ BlockPlan<R>::BlockPlan(int64_t n) : n_(n), room_(n + 1) {
   done = 1;
   for (const int64_t p : factors) {
     const int64_t inner = n / (done * p);
-    passes_.push_back({p, done, inner, at, at + 2 * (p - 1) * inner});
+    const bool first = passes_.empty(), last = inner == 1;
+    passes_.push_back({p, done, inner, at, at + 2 * (p - 1) * inner, first ? 1 : passes_.back().done, !first, !last});
     for (int64_t i = 0; i < inner; ++i)
       for (int64_t j = 1; j < p; ++j, at += 2) roots.get(i * j * done, at);
     for (int64_t j = 0; j < p; ++j, at += 2) {
@@ -158,7 +159,9 @@ LinePlan<R>::LinePlan(int64_t n) : n_(n) {
     Chirp<R> c(n);
     chirp_ = std::move(c.chirp), filter_ = std::move(c.filter);
     padded_ = plan_for<LinePlan>(c.padded);
-    padded_->run(filter_.data(), filter_.data(), 1, false);
+    scratch_ = 2 * c.padded + padded_->scratch();
+    const FourierScratch<R> scratch(scratch_);
+    padded_->run(filter_.data(), filter_.data(), 1, false, scratch.data());
     return;
   }
   const int64_t lanes = fourier_kernels<R>().lanes;
@@ -174,6 +177,7 @@ LinePlan<R>::LinePlan(int64_t n) : n_(n) {
     }
   first_ = plan_for<BlockPlan<R>>(rows_), second_ = plan_for<BlockPlan<R>>(columns_);
   const int64_t blocks = blocks_of(columns_, lanes);
+  scratch_ = (blocks_of(rows_, lanes) * second_->room() + 2 * std::max(first_->room(), second_->room())) * 2 * lanes;
   turns_.resize(static_cast<size_t>(blocks * rows_ * 2 * lanes));
   const Roots<R> roots(n);
   R* to = turns_.data();
@@ -187,52 +191,64 @@ LinePlan<R>::LinePlan(int64_t n) : n_(n) {
 }
 
 template <class R>
-void LinePlan<R>::run(const R* in, R* out, R scale, bool backward) const {
-  if (padded_) run_chirp(in, out, scale, backward);
-  else run_matrix(in, out, scale, backward);
+void LinePlan<R>::run(const R* in, R* out, R scale, bool backward, R* scratch) const {
+  if (padded_) run_chirp(in, out, scale, backward, scratch);
+  else run_matrix(in, out, scale, backward, scratch);
 }
 
 template <class R>
-void LinePlan<R>::run_matrix(const R* in, R* out, R scale, bool backward) const {
+void LinePlan<R>::run_matrix(const R* in, R* out, R scale, bool backward, R* scratch) const {
   const FourierKernels<R>& kernels = fourier_kernels<R>();
-  const int64_t lanes = kernels.lanes, number = 2 * lanes, block = columns_ * number, row_blocks = blocks_of(rows_, lanes);
-  const FourierScratch<R> turned(row_blocks * block);
-  parallel_for(blocks_of(columns_, lanes), std::max<int64_t>(1, kGrain / (rows_ * lanes)), [&](int64_t begin, int64_t end) {
-    const FourierScratch<R> x(first_->room() * number), y(first_->room() * number);
+  const int64_t lanes = kernels.lanes, number = 2 * lanes, block = second_->room() * number, column_blocks = blocks_of(columns_, lanes), row_blocks = blocks_of(rows_, lanes);
+  const int64_t room = std::max(first_->room(), second_->room()) * number;
+  R* const turned = scratch;
+  const auto transform_columns = [&](int64_t begin, int64_t end, R* x, R* y) {
     for (int64_t b = begin; b < end; ++b) {
       const int64_t valid = std::min(lanes, columns_ - b * lanes);
-      kernels.load_columns(x.data(), in + b * number, 2 * columns_, valid, rows_);
-      const R* result = first_->run(x.data(), y.data(), backward);
-      kernels.turn(result, turns_.data() + b * rows_ * number, rows_, turned.data() + b * lanes * number, block, valid, backward);
+      kernels.load_columns(x, in + b * number, 2 * columns_, valid, rows_);
+      const R* result = first_->run(x, y, backward);
+      kernels.turn(result, turns_.data() + b * rows_ * number, rows_, turned + b * lanes * number, block, valid, backward);
     }
-  });
-  parallel_for(row_blocks, std::max<int64_t>(1, kGrain / (columns_ * lanes)), [&](int64_t begin, int64_t end) {
-    const FourierScratch<R> y(second_->room() * number);
+  };
+  const auto transform_rows = [&](int64_t begin, int64_t end, R* y) {
     for (int64_t b = begin; b < end; ++b) {
-      const R* result = second_->run(turned.data() + b * block, y.data(), backward);
+      const R* result = second_->run(turned + b * block, y, backward);
       kernels.store_columns(result, out + b * number, 2 * rows_, std::min(lanes, rows_ - b * lanes), columns_, scale);
     }
+  };
+  if (n_ < 2 * kGrain) {
+    R* const x = scratch + row_blocks * block;
+    transform_columns(0, column_blocks, x, x + room);
+    transform_rows(0, row_blocks, x);
+    return;
+  }
+  parallel_for(column_blocks, std::max<int64_t>(1, kGrain / (rows_ * lanes)), [&](int64_t begin, int64_t end) {
+    const FourierScratch<R> own(2 * room);
+    transform_columns(begin, end, own.data(), own.data() + room);
+  });
+  parallel_for(row_blocks, std::max<int64_t>(1, kGrain / (columns_ * lanes)), [&](int64_t begin, int64_t end) {
+    const FourierScratch<R> own(room);
+    transform_rows(begin, end, own.data());
   });
 }
 
 template <class R>
-void LinePlan<R>::run_chirp(const R* in, R* out, R scale, bool backward) const {
+void LinePlan<R>::run_chirp(const R* in, R* out, R scale, bool backward, R* scratch) const {
   // Backward: the conjugate of the transform of the conjugate.
   const R sign = backward ? R(-1) : R(1);
   const int64_t padded = static_cast<int64_t>(filter_.size()) / 2;
-  const FourierScratch<R> scratch(2 * padded);
-  R* a = scratch.data();
+  R *const a = scratch, *const more = scratch + 2 * padded;
   for (int64_t k = 0; k < n_; ++k) {
     const R re = in[2 * k], im = in[2 * k + 1] * sign, *c = chirp_.data() + 2 * k;
     a[2 * k] = re * c[0] - im * c[1], a[2 * k + 1] = re * c[1] + im * c[0];
   }
   std::fill(a + 2 * n_, a + 2 * padded, R(0));
-  padded_->run(a, a, 1, false);
+  padded_->run(a, a, 1, false, more);
   for (int64_t k = 0; k < padded; ++k) {
     const R re = a[2 * k], im = a[2 * k + 1], *c = filter_.data() + 2 * k;
     a[2 * k] = re * c[0] - im * c[1], a[2 * k + 1] = re * c[1] + im * c[0];
   }
-  padded_->run(a, a, 1, true);
+  padded_->run(a, a, 1, true, more);
   for (int64_t k = 0; k < n_; ++k) {
     const R re = a[2 * k] * scale, im = a[2 * k + 1] * scale, *c = chirp_.data() + 2 * k;
     out[2 * k] = re * c[0] - im * c[1], out[2 * k + 1] = (re * c[1] + im * c[0]) * sign;

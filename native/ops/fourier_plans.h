@@ -67,15 +67,16 @@ template <class R>
 class LinePlan {
  public:
   explicit LinePlan(int64_t n);
-  // From 2n reals to 2n reals, perhaps the same.
-  void run(const R* in, R* out, R scale, bool backward) const;
+  // From 2n reals to 2n reals, perhaps the same, with the help of `scratch` reals.
+  void run(const R* in, R* out, R scale, bool backward, R* scratch) const;
+  int64_t scratch() const { return scratch_; }
   int64_t bytes() const { return static_cast<int64_t>((turns_.size() + chirp_.size() + filter_.size()) * sizeof(R)); }
 
  private:
-  void run_matrix(const R* in, R* out, R scale, bool backward) const;
-  void run_chirp(const R* in, R* out, R scale, bool backward) const;
+  void run_matrix(const R* in, R* out, R scale, bool backward, R* scratch) const;
+  void run_chirp(const R* in, R* out, R scale, bool backward, R* scratch) const;
 
-  int64_t n_, rows_ = 1, columns_ = 1;
+  int64_t n_, rows_ = 1, columns_ = 1, scratch_ = 0;
   std::shared_ptr<const BlockPlan<R>> first_, second_;
   std::vector<R> turns_;  // [blocks of columns][rows][2][lanes]
   std::shared_ptr<const LinePlan> padded_;
