@@ -27,7 +27,7 @@ class Unsupported(TorchDynamoException):
 
 def refuse(what, tensor):
     """Raise Unsupported, unless the caller is cresset itself or an assert statement, which a graph can hold."""
-    if what == "the number in a tensor":
+    if what in ("the number in a tensor", "the address of a tensor"):
         return
     frame = sys._getframe(1)
     if frame.f_code is Tensor.tolist.__code__:  # the method itself is Python

@@ -35,7 +35,7 @@ class Parameter:
         if kind == "Operand":
             return isinstance(value, (Value, *NUMBERS))
         if kind.startswith("int["):
-            return isinstance(value, (tuple, list)) or (kind != "int[]" and isinstance(value, (int, Size)))
+            return isinstance(value, (tuple, list)) or (kind != "int[]" and isinstance(value, (int, Size)) and not isinstance(value, bool))
         if kind in ("int", "bool"):
             return isinstance(value, (int, Size)) and (kind == "bool") == isinstance(value, bool)
         if kind in ("Scalar", "float"):

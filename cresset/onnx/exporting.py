@@ -219,7 +219,7 @@ def _record_once(model, inputs, tensors, opset):
             result = model(*args, **kwargs)
         values, paths = [], []
         for path, tensor in _outputs(result):
-            values.append(recorder.output(tensor))
+            values.append(recorder.value_of(tensor))
             paths.append(path)
     finally:
         recorder.close()

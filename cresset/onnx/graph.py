@@ -110,7 +110,8 @@ class Graph:
             elif value.data is not None:
                 value.name = self.initializer(value.data, value.parameter)
             else:
-                raise OnnxExporterError(f"onnx.export: {self.call.name} uses a result that has no ONNX form; {self.call.place}")
+                user = f"{self.call.name} uses" if self.call else "the model gives"
+                raise OnnxExporterError(f"onnx.export: {user} a result of an operator that ONNX does not compute; {self.call.place if self.call else ''}")
         return value.name
 
     def initializer(self, tensor, name=None):

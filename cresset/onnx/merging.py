@@ -6,6 +6,8 @@ from .dimensions import Fraction, Size
 from .errors import OnnxExporterError
 from .recording import RANDOM, Call, Value, leaves, map_tree
 
+OVERWRITES = {"copy_", "fill_", "zero_"}  # what was there before does not matter
+
 
 class Different(Exception):
     """Two recordings are not the same program."""
@@ -33,7 +35,8 @@ def merge(recordings, outputs, describe):
         _merge_value(values, id(values[0]) in made)
     kept = []
     for call in calls:
-        given = [leaf for leaf in leaves((call.args, call.kwargs)) if isinstance(leaf, (Value, Size, Fraction))]
+        args = call.args[1:] if call.name in OVERWRITES else call.args
+        given = [leaf for leaf in leaves((args, call.kwargs)) if isinstance(leaf, (Value, Size, Fraction))]
         constant = call.name not in RANDOM and all(isinstance(v, Value) and v.data is not None for v in given)
         if not (constant and all(v.data is not None for v in call.results)):
             for value in call.results:

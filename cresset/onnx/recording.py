@@ -24,10 +24,6 @@ RANDOM = {
     "geometric_", "log_normal_", "bernoulli_",
 }  # fmt: skip
 
-# Operators that give memory without writing to it, and those that read only the shape and dtype of a tensor.
-UNWRITTEN = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
-SHAPE_ONLY = {"zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "new_zeros", "new_ones", "new_full", "new_empty", "type_as"}
-
 # Views whose elements are those of the base in the same order.
 SAME_ORDER = {"view", "reshape", "unsqueeze", "squeeze", "alias", "detach", "contiguous", "to", "float", "double", "half", "bfloat16"}
 
@@ -71,15 +67,10 @@ class Place:
 
 
 class Storage:
-    """The tensors that share memory, with a count of the writes. `made_by` is the Place that made it without writing to it."""
+    """The tensors that share memory, with a count of the writes."""
 
     def __init__(self):
-        self.version, self.made_by = 0, None
-
-    def check_written(self, recorder):
-        """Memory that was read though no operator wrote to it was filled by somebody else: LAPACK, say."""
-        if self.made_by is not None and self.version == 0:
-            recorder.refuse(self.made_by.function, self.made_by)
+        self.version = 0
 
 
 class Known:
@@ -158,12 +149,6 @@ class Recorder(TorchFunctionMode):
                 self.storages[address] = storage
         self.known[id(tensor)] = Known(tensor, value, storage, parent, made_by)
 
-    def output(self, tensor):
-        """The Value of a tensor that the model gives."""
-        value = self.value_of(tensor)
-        self.known[id(tensor)].storage.check_written(self)
-        return value
-
     def value_of(self, tensor):
         """The present Value of a tensor."""
         known = self.known.get(id(tensor))
@@ -225,7 +210,6 @@ class Recorder(TorchFunctionMode):
         for tensor in targets:
             self.before_write(tensor)
         result = func(*args, **kwargs)
-        self.check_read(recorded, (args, kwargs_in), targets, result)
         if targets:
             values = [self.new_value(t, depends or self.known[id(t)].value.depends) for t in targets]
             self.append(recorded, func, refs, values)
@@ -244,19 +228,8 @@ class Recorder(TorchFunctionMode):
             parent = self.known[id(parent)] if parent is not None else None
             made_by = (recorded, func, refs[0], refs[1], position, len(values)) if parent else None
             self.remember(tensor, value, parent, made_by)
-            if recorded in UNWRITTEN:
-                self.known[id(tensor)].storage.made_by = Place()
         self.kept.append(result)
         return result
-
-    def check_read(self, name, given, targets, result):
-        """Whether the arguments that a call reads were written by what is recorded. A view reads nothing yet."""
-        if name in SHAPE_ONLY:
-            return
-        seen = {_address(t) for t in leaves(result) if isinstance(t, cresset.Tensor)}
-        for tensor in leaves(given):
-            if isinstance(tensor, cresset.Tensor) and not any(tensor is t for t in targets) and _address(tensor) not in seen:
-                self.known[id(tensor)].storage.check_written(self)
 
     def append(self, name, func, refs, values):
         self.calls.append(Call(name, func, refs[0], refs[1], tuple(values), Place()))
@@ -316,6 +289,9 @@ class Recorder(TorchFunctionMode):
             dims = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:] or kwargs["dims"]
             order = [d % len(dims) for d in dims]
             self.append("permute", None, ((part, tuple(order.index(d) for d in range(len(order)))), {}), [whole])
+        elif view.tensor.dtype == view.parent.tensor.dtype:
+            places = _places(view.parent.tensor, view.tensor)
+            self.append("__place__", None, ((old, self.value_of(places), part), {}), [whole])
         else:
             raise OnnxExporterError(f"onnx.export: a tensor that {name} made as a view is written to in place; clone it before. {Place()}")
 
@@ -336,6 +312,8 @@ class Recorder(TorchFunctionMode):
         known = self.known.get(id(tensor))
         if known is None or not known.value.depends or frame is None:
             return
+        if what == "the address of a tensor":  # what is computed there is not recorded: by LAPACK, say
+            self.refuse(Place().function or "data_ptr")
         if frame.f_code.co_filename.startswith(PACKAGE) or asserts(frame):
             return
         raise OnnxExporterError(
@@ -358,6 +336,14 @@ def _address(tensor):
 
 def _layout(tensor):
     return tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), tensor.dtype
+
+
+def _places(base, view):
+    """For each element of a view, its number among the elements of the base."""
+    size = base.untyped_storage().nbytes() // base.element_size()
+    numbers = cresset.zeros(size, dtype=cresset.int64)
+    numbers.as_strided(base.shape, base.stride(), base.storage_offset()).copy_(cresset.arange(base.numel()).view(base.shape))
+    return numbers.as_strided(view.shape, view.stride(), view.storage_offset()).clone()
 
 
 def _index_of(view):

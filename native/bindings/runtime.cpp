@@ -72,7 +72,7 @@ void add_runtime(PyObject* module) {
     nb::object before = value_watcher ? nb::steal(value_watcher) : nb::none();
     value_watcher = watcher.is_none() ? nullptr : watcher.release().ptr();
     return before;
-  }, nb::arg("watcher").none(), "Who is told when a program in this thread asks for the truth value of a tensor, its number or its elements as a list; gives who was before.");
+  }, nb::arg("watcher").none(), "Who is told when a program in this thread asks for the truth value of a tensor, its number, its elements as a list or its address; gives who was before.");
   m.def("running_module_path", running_module_path, "The dotted path of the module whose forward runs in this thread; empty in none.");
   m.def("build_info", build_info, "Version, compiler, instruction set and libraries of this build.");
   m.def("get_num_threads", thread_count, "get_num_threads() -> int\n\nHow many threads an operation may use.");

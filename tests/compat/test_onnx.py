@@ -1,5 +1,6 @@
 """Exported files run in ONNX Runtime and give what the model gives, at the sizes of the example and at others."""
 
+import inspect
 import io
 import math
 
@@ -149,7 +150,7 @@ FUNCTIONS = {
     "losses": lambda x: (F.mse_loss(x, x * 2), F.smooth_l1_loss(x, x * 2), F.binary_cross_entropy_with_logits(x, (x > 0).float()), F.cross_entropy(x, cresset.zeros(len(x)).long())),
     "padded": lambda x: (F.pad(x, (1, 2)), F.pad(x, (1, 0, 2, 1), value=3.0), F.pad(x[None], (1, 1), mode="reflect"), F.pad(x, (-1, 0)), F.one_hot(x.abs().long().clamp(max=3), 4)),
     "moments": lambda x: (cresset.var_mean(x, 1), cresset.std_mean(x, 0), x.var()),
-    "windows": lambda x: (x.unfold(1, 2, 1), x.diagonal(), F.unfold(x[None, None], (2, 2))) if x.shape[0] == 4 else x.unfold(1, 2, 1),
+    "windows": lambda x: (x.unfold(1, 2, 1), x.diagonal(), cresset.diag_embed(x), F.unfold(x[None, None], (2, 2))) if x.shape[0] == 4 else x.unfold(1, 2, 1),
 }  # fmt: skip
 
 
@@ -165,6 +166,7 @@ def test_functions_with_a_free_size(name):
 
 INTEGERS = {
     "arithmetic": lambda i: (i + 1, i * 2, i - 3, i // 2, i % 3, -i, i / 2, i * 0.5, i.abs(), i.sign(), i.sum(), i.float().mean(), i.clamp(0, 2), i.max(), i == 1, i**2),
+    "truths": lambda i: ((i > 0) > (i > 1), (i > 0).clamp(min=1), (i > 0).amax(0), cresset.where(i > 1, i > 2, i < 0), (i > 0).masked_fill(i > 3, False), cresset.maximum(i > 0, i > 1)),
     "bits": lambda i: (i & 1, i | 2, i ^ 3, ~i),
 }  # fmt: skip
 
@@ -415,6 +417,15 @@ def test_vision_models(name):
     size = 224 if name == "vit_b_16" else 64
     model = getattr(cresset.vision.models, name)(weights=None)
     check(model, [floats(1, 3, size, size)], [[floats(2, 3, size, size)]], free={0: {0: "n"}}, tolerance=1e-3)
+
+
+def test_the_signature_is_pytorchs():
+    torch = pytest.importorskip("torch")
+    ours, theirs = (inspect.signature(lib.onnx.export).parameters for lib in (cresset, torch))
+    assert list(ours) == list(theirs)
+    for name, parameter in theirs.items():
+        assert ours[name].kind == parameter.kind
+        assert str(ours[name].default).rpartition(".")[2] == str(parameter.default).rpartition(".")[2], name
 
 
 def test_half_precision():

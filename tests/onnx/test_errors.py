@@ -24,6 +24,18 @@ def test_an_operator_without_an_onnx_form_is_named_with_its_line_and_module():
         exported(model, cresset.ones(2, 2))
 
 
+@pytest.mark.parametrize("name", ["svd", "qr", "inv", "cholesky", "eigvalsh"])
+def test_what_lapack_computes_is_refused(name):
+    with pytest.raises(UnsupportedOperatorError, match="has no ONNX form here"):
+        exported(lambda x: getattr(cresset.linalg, name)(x), cresset.eye(3))
+
+
+def test_what_lapack_computes_of_constants_is_a_constant():
+    matrix = cresset.tensor([[2.0, 0.0], [0.0, 4.0]])
+    file = exported(lambda x: x @ cresset.linalg.inv(matrix), cresset.ones(1, 2))
+    assert file.kinds == ["MatMul"] and file.elements(*file.initializers) == [0.5, 0.0, 0.0, 0.25]
+
+
 def test_a_condition_on_elements_is_refused():
     def model(x):
         return x if x.sum() > 0 else -x

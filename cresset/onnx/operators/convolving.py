@@ -16,6 +16,8 @@ def spread(values, rank):
 def convolution(g, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     rank = len(weight.shape) - 2
     dtype = g.result.dtype
+    if not dtype.is_floating_point:
+        raise g.unsupported(f"convolution of {dtype}; ONNX has that of floats")
     x, w, b = (None if t is None else g.cast(t, t.dtype, dtype) for t in (input, weight, bias))
     batched = len(input.shape) == rank + 2
     pads = spread(padding, rank) * 2
@@ -62,6 +64,8 @@ def _max_pool(rank):
 
 def _avg_pool(rank):
     def rule(g, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+        if not input.dtype.is_floating_point:
+            raise g.unsupported(f"means of {input.dtype}")
         if divisor_override is not None:
             raise g.unsupported("divisor_override")
         if ceil_mode and g.opset < 19:

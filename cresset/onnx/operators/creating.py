@@ -47,7 +47,7 @@ def linspace(g, start, end, steps):
     dtype = g.result.dtype
     places = g.op("Range", g.number(0, cresset.int64), g.number(steps, cresset.int64), g.number(1, cresset.int64))
     width = g.op("Sub", g.number(end, dtype), g.number(start, dtype))
-    intervals = g.number(steps - 1, dtype)
+    intervals = g.number(steps - 1 if steps != 1 else 1, dtype)
     return g.op("Add", g.number(start, dtype), g.op("Div", g.op("Mul", g.cast(places, cresset.int64, dtype), width), intervals))
 
 

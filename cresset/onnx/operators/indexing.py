@@ -215,6 +215,13 @@ def index_put(g, input, indices, values, accumulate):
     return g.op("ScatterND", input, g.cast(places, cresset.int64, cresset.int64), g.op("Expand", value, wanted), reduction="add" if accumulate else None)
 
 
+@exports("__place__")
+def place(g, input, places, part):
+    """`part` at the places that it has among all elements of the input."""
+    flat = g.op("ScatterElements", g.reshape(input, [-1]), g.reshape(places, [-1]), g.reshape(part, [-1]), axis=0)
+    return g.reshape(flat, input.shape)
+
+
 @exports("embedding")
 def embedding(g, weight, indices):
     return g.op("Gather", weight, _index(g, indices), axis=0)
@@ -279,6 +286,8 @@ def _scatter(g, input, dim, index, updates, reduction):
 
 @exports("index_add", "index_copy", "index_fill")
 def index_write(g, input, dim, index, source=None, value=None, alpha=1):
+    if not input.shape:
+        raise g.unsupported("a tensor without dimensions")
     axis = dim % len(input.shape)
     reduction = "add" if g.call.name == "index_add" else None
     shape = [*input.shape[:axis], index.shape[0], *input.shape[axis + 1 :]]
@@ -300,10 +309,10 @@ class Value_like:
 
 @exports("masked_scatter")
 def masked_scatter(g, input, mask, source):
-    places = g.op("Transpose", g.op("NonZero", g.op("Expand", mask, g.sizes(input.shape))), perm=[1, 0])
+    places = g.op("Transpose", g.op("NonZero", g.op("Expand", mask, g.sizes(g.result.shape))), perm=[1, 0])
     count = g.op("Gather", g.op("Shape", places), g.ints([0]), axis=0)
     values = g.op("Slice", g.reshape(source, [-1]), g.ints([0]), count)
-    return g.op("ScatterND", input, places, values)
+    return g.op("ScatterND", g.op("Expand", input, g.sizes(g.result.shape)), places, values)
 
 
 @exports("masked_select")
@@ -315,4 +324,6 @@ def masked_select(g, input, mask):
 
 @exports("nonzero")
 def nonzero(g, input):
+    if not input.shape:
+        raise g.unsupported("a tensor without dimensions")
     return g.op("Transpose", g.op("NonZero", input), perm=[1, 0])

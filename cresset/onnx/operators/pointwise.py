@@ -60,7 +60,7 @@ def _angle(g, dtype, y, x):
 
 def _named(kind):
     def rule(g, input):
-        if not input.dtype.is_floating_point and kind not in ("Abs", "Neg", "Sign"):
+        if input.dtype is cresset.bool or not input.dtype.is_floating_point and kind not in ("Abs", "Neg", "Sign"):
             return formula(g, g.call.name, {"input": input})
         return g.op(kind, input)
 
@@ -100,7 +100,12 @@ def formula(g, name, bound):
             values[attribute.name] = g.number(value, computed)
         else:
             variables[attribute.name] = value
-    expression = definition.expression(definition._bind((), variables))
+    try:
+        expression = definition.expression(definition._bind((), variables))
+    except TypeError as error:  # a fraction among whole numbers
+        raise g.unsupported(str(error)) from None
+    if expression.op == "literal":  # as isreal of what is always real
+        return g.op("Expand", g.number(expression.value, g.result.dtype), g.sizes(g.result.shape))
     return write(g, expression, values, computed, definition.result_type(compute), g.result.dtype)
 
 
@@ -154,10 +159,19 @@ def write(g, expression, values, dtype, type, wanted):
             raise g.unsupported(f"its formula needs {node.op}, which ONNX does not have")
         if kind is cresset.bool and node.op == "eq":
             return g.op("Not", g.op("Xor", *args))
+        if kind is cresset.bool and node.op == "where":
+            return choose_truths(g, *args)
+        if kind is cresset.bool and node.op in ("lt", "le", "gt", "ge"):
+            args = [g.cast(arg, kind, cresset.int32) for arg in args]
         return g.op(NODES[node.op], *args)
 
     found = visit(expression)
     return g.cast(found, dtype_of(expression.type), wanted)
+
+
+def choose_truths(g, condition, a, b):
+    """Where on truth values, which runtimes do not have."""
+    return g.op("Or", g.op("And", condition, a), g.op("And", g.op("Not", condition), b))
 
 
 @exports("gelu", "gelu_tanh")
@@ -196,9 +210,10 @@ def minimum(g, input, other):
 
 
 def _of_two(g, kind, input, other):
+    """The larger or smaller of two; of truth values, whether any or both hold."""
     dtype = g.result.dtype
     if dtype is cresset.bool:
-        return g.op("Or" if kind == "Max" else "And", input, other)
+        return g.op("Or" if kind == "Max" else "And", g.number(input, dtype), g.number(other, dtype))
     return g.op(kind, g.number(input, dtype), g.number(other, dtype))
 
 
@@ -206,8 +221,8 @@ def _of_two(g, kind, input, other):
 def clamp(g, input, min=None, max=None):
     dtype = g.result.dtype
     x = g.cast(input, input.dtype, dtype)
-    x = x if min is None else g.op("Max", x, g.number(min, dtype))
-    return x if max is None else g.op("Min", x, g.number(max, dtype))
+    x = x if min is None else _of_two(g, "Max", x, min)
+    return x if max is None else _of_two(g, "Min", x, max)
 
 
 @exports("pow")
@@ -228,7 +243,8 @@ def isinf(g, input):
 
 @exports("masked_fill")
 def masked_fill(g, input, mask, value):
-    return g.op("Where", mask, g.number(value, input.dtype), input)
+    value = g.number(value, input.dtype)
+    return choose_truths(g, mask, value, input) if input.dtype is cresset.bool else g.op("Where", mask, value, input)
 
 
 @exports("fill_", "fill")

@@ -6,6 +6,7 @@ import cresset
 
 from ..dimensions import Size
 from . import exports
+from .pointwise import maximum, minimum
 
 
 def axes_of(input, dim):
@@ -20,7 +21,11 @@ def reduced(g, kind, input, dim, keepdim, dtype=None):
     dtype = dtype or g.result.dtype
     axes = axes_of(input, dim)
     x = g.cast(input, input.dtype, dtype)
-    return g.reduce(kind, x, axes, keepdim) if axes else x
+    if not axes:
+        return x
+    if dtype is cresset.bool:
+        return g.cast(g.reduce(kind, g.cast(x, dtype, cresset.int32), axes, keepdim), cresset.int32, dtype)
+    return g.reduce(kind, x, axes, keepdim)
 
 
 @exports("sum")
@@ -57,7 +62,7 @@ def aminmax(g, input, dim, keepdim):
 def extreme(g, input, dim=None, keepdim=False, other=None):
     kind = "Max" if g.call.name == "max" else "Min"
     if other is not None:
-        return g.op(kind, g.number(input, g.result.dtype), g.number(other, g.result.dtype))
+        return (maximum if kind == "Max" else minimum)(g, input, other)
     if dim is None:
         return reduced(g, "Reduce" + kind, input, None, False)
     if not input.shape:
@@ -104,6 +109,8 @@ def logsumexp(g, input, dim, keepdim):
 
 @exports("nansum")
 def nansum(g, input, dim, keepdim):
+    if not input.dtype.is_floating_point:
+        return reduced(g, "ReduceSum", input, dim, keepdim)
     clean = g.op("Where", g.op("IsNaN", input), g.number(0.0, input.dtype), input)
     return g.reduce("ReduceSum", clean, axes_of(input, dim), keepdim) if input.shape else clean
 
@@ -114,7 +121,7 @@ def vector_norm(g, input, ord, dim, keepdim):
     axes = axes_of(input, dim)
     x = g.cast(input, input.dtype, dtype)
     if not axes:
-        return g.op("Abs", x)
+        return g.op("Abs", x) if ord != 0 else g.op("Sign", g.op("Abs", x))
     if ord in (1, 2):
         return g.reduce("ReduceL1" if ord == 1 else "ReduceL2", x, axes, keepdim)
     size = g.op("Abs", x)
@@ -160,6 +167,10 @@ def cumsum(g, input, dim):
 
 def _triangle(g, input, dim, filler):
     """For each place along `dim`, the elements up to it in a last dimension of their own; `filler` stands for those after it."""
+    if not input.shape:
+        raise g.unsupported("a tensor without dimensions")
+    if input.dtype is cresset.bool:
+        raise g.unsupported("truth values")
     axis, size = dim % len(input.shape), input.shape[dim]
     last = len(input.shape)
     order = [k for k in range(last) if k != axis] + [axis]

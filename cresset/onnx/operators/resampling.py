@@ -9,7 +9,7 @@ RESIZE_MODES = {"nearest": "nearest", "nearest-exact": "nearest", "linear": "lin
 
 
 def _can_pad(opset, input, pad, mode="constant", value=None):
-    return mode in PAD_MODES and (mode != "circular" or opset >= 19)
+    return mode == "constant" or mode in PAD_MODES and min(pad, default=0) >= 0 and (mode != "circular" or opset >= 19)
 
 
 @exports_function("pad", _can_pad)

@@ -28,6 +28,8 @@ def sort(g, input, dim, descending):
 
 @exports("kthvalue")
 def kthvalue(g, input, k, dim, keepdim):
+    if not input.shape:
+        return [input, g.number(0, cresset.int64)]
     axis = dim % len(input.shape)
     found = [g.slice(x, axis, -1, END) for x in _top(g, input, k, axis, False)]  # the last of the k smallest
     return found if keepdim else [g.squeeze(x, [axis]) for x in found]
@@ -42,7 +44,7 @@ def median(g, input, dim=None, keepdim=False):
             count = size * count
         place = (count + 1) // 2
         return g.squeeze(g.slice(_top(g, flat, place, 0, False)[0], 0, -1, END), [0])
-    return kthvalue(g, input, (input.shape[dim] + 1) // 2, dim, keepdim)
+    return kthvalue(g, input, (input.shape[dim] + 1) // 2 if input.shape else 1, dim, keepdim)
 
 
 @exports("searchsorted")

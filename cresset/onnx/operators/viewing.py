@@ -64,8 +64,10 @@ def squeeze(g, input, dim=None):
     return g.squeeze(input, [d % rank for d in dims if rank and input.shape[d] == 1])
 
 
-@exports("alias", "detach", "clone", "contiguous", "cpu")
+@exports("alias", "detach", "clone", "contiguous", "cpu", "real")
 def same(g, input):
+    if input.dtype.is_complex:
+        raise g.unsupported("complex numbers")
     return input
 
 
@@ -119,6 +121,8 @@ def diagonal(g, input, offset, dim1, dim2):
 
 @exports("unfold")
 def unfold(g, input, dimension, size, step):
+    if not input.shape:
+        raise g.unsupported("a tensor without dimensions")
     axis = dimension % len(input.shape)
     if isinstance(input.shape[axis], Size):
         raise g.unsupported("windows along a dimension that is free")
