@@ -12,13 +12,13 @@ END = 2**63 - 1
 @exports("__getitem__")
 def getitem(g, input, index):
     """Slices first, then single places, then new dimensions, then tensors."""
-    x, shape, entries = _basic(g, input, index)
-    return _by_tensors(g, x, shape, entries) if any(entries) else x
+    x, entries = _basic(g, input, index)
+    return _by_tensors(g, x, entries) if any(entries) else x
 
 
 def _entries(g, index, rank):
     index = list(index) if isinstance(index, tuple) else [index]
-    index = [g_list(g, i) for i in index]
+    index = [_listed(g, i) for i in index]
     used = sum(_width(i) for i in index)
     if Ellipsis not in [i for i in index if i is Ellipsis]:
         index.append(Ellipsis)
@@ -26,13 +26,15 @@ def _entries(g, index, rank):
     return index[:at] + [slice(None)] * (rank - used) + index[at + 1 :]
 
 
-def g_list(g, entry):
+def _listed(g, entry):
     """A list in an index is a tensor."""
-    if isinstance(entry, list) and all(isinstance(i, (int, bool)) for i in entry):
-        value = Value(-1, cresset.tensor(entry, dtype=cresset.int64 if not all(isinstance(i, bool) for i in entry) else cresset.bool), False)
-        g.name(value)
-        return value
-    return entry
+    if not isinstance(entry, list):
+        return entry
+    if any(isinstance(i, (Size, Value)) for i in entry):
+        raise g.unsupported("a list of sizes or tensors in an index")
+    value = Value(-1, cresset.tensor(entry), False)
+    g.name(value)
+    return value
 
 
 def _width(entry):
@@ -43,14 +45,16 @@ def _width(entry):
 
 
 def _basic(g, input, index):
-    """Apply what is no tensor. Gives the name, the shape, and for each dimension the tensor that indexes it, or None."""
+    """Apply what is no tensor. Gives the name, and for each dimension the tensor that indexes it, or None.
+
+    A mask covers several dimensions: it stands at the first, and an empty tuple at the others.
+    """
     entries = _entries(g, index, len(input.shape))
     x, starts, ends, axes, steps, singles = g.name(input), [], [], [], [], []
-    dim, shape, new, by_tensor = 0, [], [], []
+    dim, new, by_tensor = 0, [], []
     for entry in entries:
         if entry is None:
-            new.append(len(shape))
-            shape.append(1)
+            new.append(len(by_tensor))
             by_tensor.append(None)
         elif isinstance(entry, bool):
             raise g.unsupported("an index that is True or False")
@@ -59,13 +63,9 @@ def _basic(g, input, index):
             start, end, step = entry.start or 0, END if entry.stop is None else entry.stop, 1 if entry.step is None else entry.step
             if any(isinstance(bound, Value) for bound in (start, end, step)):
                 raise g.unsupported("a slice whose bounds are tensors")
-            if not (isinstance(start, int) and start == 0 and isinstance(end, int) and end == END and step == 1) and end != size:
+            end = END if end == size else end
+            if (start, end, step) != (0, END, 1):
                 starts.append(start), ends.append(end), axes.append(dim), steps.append(step)
-                size = _sliced(size, start, end, step)
-            elif end == size and not (isinstance(start, int) and start == 0 and step == 1):
-                starts.append(start), ends.append(END), axes.append(dim), steps.append(step)
-                size = _sliced(size, start, end, step)
-            shape.append(size)
             by_tensor.append(None)
             dim += 1
         elif isinstance(entry, (int, Size)):
@@ -73,15 +73,13 @@ def _basic(g, input, index):
             dim += 1
         else:
             width = _width(entry)
-            for k in range(width):
-                shape.append(input.shape[dim + k])
-                by_tensor.append((entry, width) if k == 0 else ())
+            by_tensor += [(entry,), *[()] * (width - 1)]
             dim += width
     if axes:
         x = g.op("Slice", x, g.sizes(starts), g.sizes(ends), g.ints(axes), g.ints(steps))
     for axis, place in reversed(singles):
         x = g.op("Gather", x, g.number(place, cresset.int64), axis=axis)
-    return g.unsqueeze(x, new), shape, by_tensor
+    return g.unsqueeze(x, new), by_tensor
 
 
 def _sliced(size, start, end, step):
@@ -92,7 +90,7 @@ def _sliced(size, start, end, step):
     return Size.of(len(range(n)[slice(a, b, s)]) for n, a, b, s in zip(*numbers, strict=True))
 
 
-def _by_tensors(g, x, shape, entries):
+def _by_tensors(g, x, entries):
     used = [k for k, e in enumerate(entries) if e]
     if len(used) == 1 and entries[used[0]][0].dtype is not cresset.bool:
         index = entries[used[0]][0]
@@ -168,8 +166,7 @@ def _assign(g, x, shape, entries, dim, value):
     while entries and isinstance(entries[0], slice) and entries[0] == slice(None):
         entries, dim = entries[1:], dim + 1
     if not entries:
-        kept = list(shape)
-        return g.op("Expand", value, g.sizes(kept)) if kept else value
+        return g.op("Expand", value, g.sizes(shape)) if shape else value
     entry, rest = entries[0], entries[1:]
     if entry is None:
         raise g.unsupported("assignment through an index with None")
@@ -237,7 +234,7 @@ def index_select(g, input, dim, index):
 @exports("gather")
 def gather(g, input, dim, index):
     if not input.shape:
-        return input
+        return g.op("Expand", input, g.sizes(index.shape)) if index.shape else input
     return g.op("GatherElements", input, _index(g, index), axis=dim % len(input.shape))
 
 
@@ -253,12 +250,12 @@ def scatter(g, input, dim, index, src=None, value=None, reduce=None):
         updates = g.op("Expand", g.number(value, input.dtype), g.sizes(index.shape))
     else:
         updates = _cut(g, g.name(src), src.shape, index.shape)
-    return _scatter(g, input, dim, index, updates, kinds[reduce])
+    return _scatter(g, input, dim, _index(g, index), updates, kinds[reduce])
 
 
 @exports("scatter_add")
 def scatter_add(g, input, dim, index, src):
-    return _scatter(g, input, dim, index, _cut(g, g.name(src), src.shape, index.shape), "add")
+    return _scatter(g, input, dim, _index(g, index), _cut(g, g.name(src), src.shape, index.shape), "add")
 
 
 @exports("scatter_reduce")
@@ -266,7 +263,7 @@ def scatter_reduce(g, input, dim, index, src, reduce, include_self):
     kinds = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
     if reduce not in kinds or not include_self:
         raise g.unsupported(f"reduce={reduce!r}, include_self={include_self}")
-    return _scatter(g, input, dim, index, _cut(g, g.name(src), src.shape, index.shape), kinds[reduce])
+    return _scatter(g, input, dim, _index(g, index), _cut(g, g.name(src), src.shape, index.shape), kinds[reduce])
 
 
 def _cut(g, src, shape, wanted):
@@ -277,11 +274,13 @@ def _cut(g, src, shape, wanted):
     return src
 
 
-def _scatter(g, input, dim, index, updates, reduction):
+def _scatter(g, input, dim, places, updates, reduction):
+    if not input.shape:
+        raise g.unsupported("a tensor without dimensions")
     needed = {None: 11, "add": 16, "mul": 16, "max": 18, "min": 18}[reduction]
     if g.opset < needed:
         raise g.unsupported(f"combining with what is there ({reduction}) needs opset {needed}")
-    return g.op("ScatterElements", input, _index(g, index), updates, axis=dim % len(input.shape), reduction=reduction)
+    return g.op("ScatterElements", input, places, updates, axis=dim % len(input.shape), reduction=reduction)
 
 
 @exports("index_add", "index_copy", "index_fill")
@@ -297,14 +296,7 @@ def index_write(g, input, dim, index, source=None, value=None, alpha=1):
         updates = g.name(source) if alpha == 1 else g.op("Mul", source, g.number(alpha, input.dtype))
     others = [k for k in range(len(shape)) if k != axis]
     places = g.op("Expand", g.unsqueeze(_index(g, index), others), g.sizes(shape))
-    return _scatter(g, input, dim, Value_like(places, index), updates, reduction)
-
-
-class Value_like:
-    """A name with the dtype of the index it was made of."""
-
-    def __init__(self, name, value):
-        self.name, self.dtype, self.data, self.parameter, self.shape = name, cresset.int64, None, None, value.shape
+    return _scatter(g, input, dim, places, updates, reduction)
 
 
 @exports("masked_scatter")
