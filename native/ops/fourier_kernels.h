@@ -29,7 +29,7 @@ struct FourierKernels {
   // From x to y and back; returns where the result is.
   R* (*transform)(const FourierPass<R>* passes, int64_t count, R* x, R* y, bool swapped);
 
-  // Reals `first` to first + count of each line; lines are `row` apart. Only `valid` lines are there.
+  // The first `count` reals of each line; lines are `row` apart. Only `valid` lines are there.
   void (*load_rows)(R* x, const R* from, int64_t row, int64_t valid, int64_t count);
   void (*store_rows)(const R* x, R* to, int64_t row, int64_t valid, int64_t count, R scale);
   // Lines side by side: complex elements of a line are `step` reals apart, those of neighbouring lines follow one another.

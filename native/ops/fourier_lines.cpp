@@ -1,3 +1,4 @@
+// Which lines are transformed side by side and which one by one, and how they come from memory and go back.
 #include "ops/fourier_lines.h"
 
 #include "base/parallel.h"

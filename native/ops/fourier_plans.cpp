@@ -1,3 +1,4 @@
+// Making plans, running them, and keeping them.
 #include "ops/fourier_plans.h"
 
 #include <cmath>
