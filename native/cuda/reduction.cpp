@@ -270,8 +270,8 @@ void set_spread(Registry& r, const std::string& name) {
 
 void run_norm(Call& c) {
   Tensor t = c.tensor(0);
-  const double order = c.real(1);
   uint64_t reduced = dims_at(c, 2, t);
+  const double order = order_of_norm(c.real(1), t, reduced);
   if (order == 0) return truth_into(c, t, reduced, Operation::count);
   Dtype dtype = c.dtype_or(4, t.dtype());
   if (!has_elements(t.dtype()) || !has_elements(dtype)) return execute_on_host(c, t.device());

@@ -417,8 +417,8 @@ void run_norm_of(Call& c, const Tensor& t, uint64_t reduced) {
 
 void run_norm(Call& c) {
   Tensor t = c.tensor(0);
-  const double order = c.real(1);
   uint64_t reduced = dims_at(c, 2, t);
+  const double order = order_of_norm(c.real(1), t, reduced);
   if (order == 0) return fold_into(c, t, reduced, Count());
   Dtype dtype = c.dtype_or(4, t.dtype());
   if (is_complex(dtype)) {
