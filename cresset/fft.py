@@ -276,7 +276,8 @@ def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=No
 
 def rfftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, out=None):
     """The frequencies of rfft's bins."""
-    values = cresset.arange(n // 2 + 1, dtype=dtype or cresset.get_default_dtype(), device=device) * (1.0 / (n * d) if n * d else math.inf)
+    count = n // 2 + 1 + (n % 2 if n < 0 else 0)  # halves are cut, as in C
+    values = cresset.arange(count, dtype=dtype or cresset.get_default_dtype(), device=device) * (1.0 / (n * d) if n * d else math.inf)
     return _out(values.requires_grad_(bool(requires_grad)), out)
 
 
