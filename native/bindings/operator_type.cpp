@@ -147,8 +147,21 @@ namespace {
 
 // ---------------------------------------------------------------- calls
 
-[[noreturn]] void no_overload(PyOperator* self, const Arguments& a, const std::string& last) {
-  if (self->overloads->size() == 1) throw Error(ErrorKind::type, last);
+// The old orders of arguments (older_forms.cpp) are not what a caller should be told of.
+bool is_of_today(const Overload& o) { return o.op->signature.overload.rfind("older", 0) != 0; }
+
+[[noreturn]] void no_overload(PyOperator* self, const Arguments& a) {
+  const Overload* only = nullptr;
+  int forms = 0;
+  for (const Overload& o : *self->overloads)
+    if (is_of_today(o)) only = &o, ++forms;
+  if (forms == 1) {
+    Call c(*only->op);
+    Arena arena;
+    std::string why;
+    bind(*only->op, a, c, arena, &why);
+    throw Error(ErrorKind::type, why);
+  }
   std::string got;
   const Py_ssize_t total = a.positional + (a.names ? PyTuple_GET_SIZE(a.names) : 0);
   for (Py_ssize_t i = 0; i < total; ++i) {
@@ -158,6 +171,7 @@ namespace {
   }
   std::string expected;
   for (const Overload& o : *self->overloads) {
+    if (!is_of_today(o)) continue;
     const std::string& text = o.op->signature.text;
     expected += "\n * " + text.substr(text.find('('));
   }
@@ -170,13 +184,10 @@ PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size_t flag
     const Arguments a{args, PyVectorcall_NARGS(flagged), names};
     if (!function_modes.empty() && torch_function_enabled)
       if (PyObject* result = ask_torch_function(self, a)) return result;
-    std::string why;
-    for (size_t k = 0; k < o->overloads->size(); ++k) {
-      const Overload& overload = (*o->overloads)[k];
+    for (const Overload& overload : *o->overloads) {
       Call c(*overload.op);
       Arena arena;
-      const bool last = k + 1 == o->overloads->size();
-      if (!bind(*overload.op, a, c, arena, last ? &why : nullptr)) continue;
+      if (!bind(*overload.op, a, c, arena, nullptr)) continue;
       if (arena.override_seen && (torch_function_enabled || arena.interpreted_seen))
         if (PyObject* result = ask_torch_function(self, a)) return result;
       call(c);
@@ -184,7 +195,7 @@ PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size_t flag
         for (const Tensor& t : c.outputs) set_requires_grad(t, true);
       return wrap_results(c, &overload);
     }
-    no_overload(o, a, why);
+    no_overload(o, a);
   });
 }
 

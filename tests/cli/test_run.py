@@ -91,7 +91,7 @@ def test_processes_that_the_program_starts_find_cresset_too(program):
             queue = context.Queue()
             process = context.Process(target=name, args=(queue,))
             process.start()
-            print(queue.get(timeout=60))
+            print(queue.get(timeout=60), flush=True)
             process.join()
             subprocess.run([sys.executable, "-c", "import torch.nn as nn; print(nn.__name__)"], check=True)
         """

@@ -51,7 +51,7 @@ def test_the_old_order_takes_out():
 
 
 def test_a_tensor_is_no_factor():
-    with pytest.raises(TypeError, match="invalid combination of arguments"):
+    with pytest.raises(TypeError, match="takes 2 positional arguments but 3 were given"):
         cresset.add(make(X), make(Y), make(Y))
     with pytest.raises(TypeError, match="addr"):
         cresset.addr(make([[1.0]]), make(X), make(X), make(Y))
