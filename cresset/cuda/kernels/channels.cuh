@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(kBlock)
   const int64_t at = row / wide, channel = row % channels;
   const double average = averages[at], variance = variances[at];
   // Backward sees what is stored, so that is used here too.
-  const S mean = convert<S>(convert<C>(average)), rstd = convert<S>(convert<C>(1 / math::sqrt(variance + eps)));
+  const S mean = convert<S>(convert<C>(average)), rstd = convert<S>(convert<C>(variance == 0 && eps == 0 ? 0.0 : 1 / math::sqrt(variance + eps)));
   if (row % wide == 0) {
     means[at] = mean;
     rstds[at] = rstd;
