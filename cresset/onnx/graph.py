@@ -5,7 +5,7 @@ What a rule gives and gets are names of tensors (texts), recorded Values, or Non
 
 import cresset
 
-from . import protobuf
+from . import messages
 from .dimensions import Fraction, Size, shifted, solve
 from .errors import OnnxExporterError
 from .recording import Value
@@ -23,7 +23,7 @@ def dtype_name(dtype):
 
 def data_type(dtype):
     """The number that ONNX has for a dtype."""
-    found = protobuf.DATA_TYPES.get(dtype_name(dtype))
+    found = messages.DATA_TYPES.get(dtype_name(dtype))
     if found is None:
         raise OnnxExporterError(f"onnx.export: ONNX has no tensors of {dtype_name(dtype)}")
     return found

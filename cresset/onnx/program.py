@@ -3,7 +3,7 @@
 import os
 
 from .. import __version__
-from . import protobuf
+from . import messages
 from .graph import dtype_name, raw_bytes
 
 # One protobuf message has at most 2 GiB; the rest of the model has to fit, too.
@@ -45,19 +45,19 @@ class ONNXProgram:
             for name, tensor in graph.initializers.items():
                 shape, dtype = tuple(tensor.shape), dtype_name(tensor.dtype)
                 raw = None if name in external else raw_bytes(tensor)
-                initializers.append(protobuf.tensor(name, dtype, shape, raw, external.get(name)))
+                initializers.append(messages.tensor(name, dtype, shape, raw, external.get(name)))
         inputs = list(self.inputs)
         if keep_initializers_as_inputs or not include_initializers:
             inputs += [(name, dtype_name(t.dtype), tuple(t.shape)) for name, t in graph.initializers.items()]
-        content = protobuf.graph(
+        content = messages.graph(
             "main_graph",
-            [protobuf.node(n.kind, n.inputs, n.outputs, n.name, n.domain, n.attributes) for n in graph.nodes],
+            [messages.node(n.kind, n.inputs, n.outputs, n.name, n.domain, n.attributes) for n in graph.nodes],
             initializers,
-            [protobuf.value_info(*i) for i in inputs],
-            [protobuf.value_info(*o) for o in self.outputs],
+            [messages.value_info(*i) for i in inputs],
+            [messages.value_info(*o) for o in self.outputs],
         )
         version = IR_VERSIONS.get(graph.opset, max(IR_VERSIONS.values()))
-        return protobuf.model(content, ir_version=version, opsets=graph.opsets, producer="cresset", version=__version__)
+        return messages.model(content, ir_version=version, opsets=graph.opsets, producer="cresset", version=__version__)
 
     def save(self, destination, *, include_initializers=None, keep_initializers_as_inputs=None, external_data=None):
         """Write the model to a path or an open binary file.

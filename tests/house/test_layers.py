@@ -17,7 +17,7 @@ NATIVE = [["base"], ["tensor"], ["dispatch"], ["autograd"], ["ops"], ["onednn", 
 
 # The modules and packages of cresset/ ("" is the package itself, which shows everything to the user):
 PYTHON = [
-    ["_native", "_version", "version", "printing", "notebook", "types", "data_types", "torch_version", "__config__", "collect_env", "pytree", "missing_names"],
+    ["_native", "_version", "version", "printing", "notebook", "types", "data_types", "torch_version", "__config__", "collect_env", "pytree", "missing_names", "protobuf"],
     [
         "ops", "autograd", "linalg", "fft", "special", "func", "functional", "random", "cuda", "cpu", "xpu", "mps", "mtia", "absent_device", "backends",
         "accelerator", "profiler", "library", "overrides", "return_types", "storage", "shared_memory", "sparse", "nested", "masked",

@@ -1,4 +1,4 @@
-"""Event files: protobuf messages, encoded by hand, in TensorFlow's record format (length, checksums, body)."""
+"""Event files: protobuf messages in TensorFlow's record format (length, checksums, body)."""
 
 import os
 import socket
@@ -6,6 +6,8 @@ import struct
 import threading
 import time
 import weakref
+
+from ...protobuf import double, integer, message
 
 
 def _crc_table():
@@ -33,45 +35,6 @@ def frame(body):
     """One record."""
     length = struct.pack("<Q", len(body))
     return b"".join((length, struct.pack("<I", masked_crc32c(length)), body, struct.pack("<I", masked_crc32c(body))))
-
-
-# ---- protobuf: each gives the bytes of one field
-
-
-def varint(value):
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def integer(number, value):
-    return varint(number << 3) + varint(int(value))
-
-
-def double(number, value):
-    return varint(number << 3 | 1) + struct.pack("<d", value)
-
-
-def single(number, value):
-    return varint(number << 3 | 5) + struct.pack("<f", value)
-
-
-def message(number, *parts):
-    """A nested message, bytes or text."""
-    body = b"".join(part.encode() if isinstance(part, str) else part for part in parts)
-    return varint(number << 3 | 2) + varint(len(body)) + body
-
-
-def doubles(number, values):
-    return message(number, struct.pack(f"<{len(values)}d", *values))
-
-
-def singles(number, values):
-    return message(number, struct.pack(f"<{len(values)}f", *values))
 
 
 class EventFile:

@@ -9,7 +9,7 @@ import zlib
 
 import cresset
 
-from .records import double, doubles, integer, message, single, singles
+from ...protobuf import double, doubles, integer, message, single, singles
 
 
 def as_tensor(values):

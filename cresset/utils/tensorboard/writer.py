@@ -6,8 +6,9 @@ import time
 
 import cresset
 
+from ...protobuf import message
 from . import summary
-from .records import EventFile, message
+from .records import EventFile
 
 
 class FileWriter:
