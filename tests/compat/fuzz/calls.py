@@ -8,25 +8,21 @@ The last line is: `fuzz: N calls, A answered by both, R refused by both, finding
 """
 
 import argparse
-import faulthandler
 import functools
 import inspect
 import json
 import os
 import random
 import re
-import resource
-import signal
 import subprocess
 import sys
 import tempfile
-import time
-import traceback
 import warnings
 
-STILL_AFTER = 30  # seconds of processor time in one call; ten times that by the clock
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from children import RECORD, fork, note, watch  # noqa: E402
+
 MANY = 10**8  # elements, of which copies to compare would not fit into the memory that a child may have
-RECORD = 4096  # bytes of the journal that hold the call under way; the totals follow
 
 # What cannot be compared, and why.
 SKIPPED = {
@@ -349,12 +345,10 @@ def describe(value, torch):
 
 def prepare(match):
     """Both libraries, ready to be called: (torch, cresset, arguments, bridge, functions whose name matches)."""
+    import arguments
     import torch
 
     import cresset
-
-    sys.path.insert(0, os.path.dirname(__file__))
-    import arguments
 
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
@@ -375,7 +369,7 @@ def make_calls(prepared, count, seed, journal, skip):
         if name.endswith("_") and args and isinstance(args[0], torch.Tensor) and 0 in args[0].stride():
             args[0] = args[0].contiguous()  # writing where several elements share memory has no meaning
         text = f"{name}({', '.join([describe(a, torch) for a in args] + [f'{k}={describe(v, torch)}' for k, v in kwargs.items()])})"
-        os.pwrite(journal, f"{i} cresset {text}\n".encode().ljust(RECORD)[:RECORD], 0)
+        note(journal, f"{i} cresset {text}\n")
         # Ours first, so that the journal tells whose call it was when the process ends.
         our_args, our_kwargs = bridge.to_ours(args), {k: bridge.to_ours(v) for k, v in kwargs.items()}
         cresset.manual_seed(1)
@@ -384,7 +378,7 @@ def make_calls(prepared, count, seed, journal, skip):
             our_result = ours(*our_args, **our_kwargs)
         except Exception as error:
             our_error = error
-        os.pwrite(journal, f"{i} torch {text}\n".encode().ljust(RECORD)[:RECORD], 0)
+        note(journal, f"{i} torch {text}\n")
         torch.manual_seed(1)
         try:
             their_result = theirs(*own_copy(torch, args), **{k: own_copy(torch, v) for k, v in kwargs.items()})
@@ -423,49 +417,6 @@ def make_calls(prepared, count, seed, journal, skip):
             totals["findings"] += 1
             print(f"finding {name}: {finding[:300]}\n    call {i}: {text[:1500]}", flush=True)
         os.pwrite(journal, " ".join(f"{k}={v}" for k, v in totals.items()).encode().ljust(400), RECORD)
-
-
-def processor_time(pid):
-    """Seconds that a process has computed: other than the clock they say nothing about how busy the machine is."""
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def fork(output, work):
-    """The id of a process that does the work, with limited memory, and writes what it prints to a file."""
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid:
-        return pid
-    status = 1
-    try:
-        os.dup2(output.fileno(), 1)
-        os.dup2(output.fileno(), 2)
-        resource.setrlimit(resource.RLIMIT_AS, (12 << 30, 12 << 30))
-        faulthandler.enable()
-        work()
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        os._exit(status)
-
-
-def watch(pid, journal):
-    """Wait for the process, and end it when one call takes too long. Returns how it ended: 0, or another status."""
-    last, since, used = None, time.monotonic(), 0.0
-    while True:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            return status
-        time.sleep(0.02)
-        now = os.pread(journal.fileno(), 40, 0)
-        if now != last:
-            last, since, used = now, time.monotonic(), processor_time(pid)
-        elif processor_time(pid) - used > STILL_AFTER or time.monotonic() - since > 10 * STILL_AFTER:
-            os.kill(pid, signal.SIGKILL)
 
 
 def serve(count, seed, match):
