@@ -136,9 +136,9 @@ def counts_apart(t, tensor, others):
     version = tensor._version
     sharing = [x for x in others if x is not tensor and not x.is_inference() and x.untyped_storage().data_ptr() == start]
     before = [x._version for x in sharing]
-    t.autograd._unsafe_set_version_counter((tensor,), (version + 1000,))
+    t._C._autograd._unsafe_set_version_counter((tensor,), (version + 1000,))
     after = [x._version for x in sharing]
-    t.autograd._unsafe_set_version_counter((tensor,), (version,))
+    t._C._autograd._unsafe_set_version_counter((tensor,), (version,))
     return any(a == b for a, b in zip(after, before))
 
 

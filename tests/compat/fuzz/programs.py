@@ -80,7 +80,7 @@ def replay(lockstep, steps):
 
 def kind_of(step, why):
     """What two findings have in common that are probably the same."""
-    words = re.sub(r"\b[vnmo]\d+\b", "_", step)
+    words = re.sub(r"\b[vnmo]\d+\b", "_", re.sub(r"^with t\.no_grad\(\): ", "", step))
     called = re.findall(r"[.]?([A-Za-z_]\w*)\(", words) or [re.sub(r"\W*_\W*", " ", words).strip()[:12]]
     plain = re.sub(r"[-+]?\d[\w.+-]*|\bv\d+\b|nan|inf|True|False", "#", why)
     return f"{called[-1] if called[0] in ('say', 'together', 'in_thread') else called[0]}: {plain[:70]}"
