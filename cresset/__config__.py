@@ -14,7 +14,6 @@ def facts():
         "compiler": f"{build['compiler']} ({build['build_type']})",
         "instruction set": f"{build['isa']} in use; this build carries {levels}",
         "oneDNN": build["onednn"] or "absent (products and convolutions use cresset's own loops)",
-        "OpenMP": "yes" if build["openmp"] else "no",
         "threads": f"{_threads()} of {usable_processors()} processors",
     }
 
@@ -27,7 +26,6 @@ def show():
     compiler         GCC 12.2.0 (Release)
     instruction set  avx512 in use; this build carries baseline, avx2, avx512
     oneDNN           3.2.0
-    OpenMP           yes
     threads          2 of 2 processors
     """
     return lines(facts())

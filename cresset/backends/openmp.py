@@ -1,12 +1,12 @@
-"""OpenMP, which runs the threads of this build."""
+"""OpenMP, which cresset does without: its threads are a pool of its own, which a forked child starts anew."""
 
 __all__ = ["is_available"]
 
 
 def is_available():
-    """Whether the build has OpenMP.
+    """Whether OpenMP runs the threads of this build: never. `cresset.set_num_threads` and OMP_NUM_THREADS count for cresset's own.
 
     >>> cresset.backends.openmp.is_available()
-    True
+    False
     """
-    return True
+    return False

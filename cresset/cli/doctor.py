@@ -61,8 +61,6 @@ def threads():
     text = f"{used} of {usable} processors"
     if "OMP_NUM_THREADS" in os.environ:
         text += f" (OMP_NUM_THREADS={os.environ['OMP_NUM_THREADS']})"
-    if not cresset._native.build_info()["openmp"]:
-        return finding("threads", ABSENT, "1: built without OpenMP", "build with a compiler that has OpenMP")
     if used > usable:
         return finding("threads", ABSENT, text, "more threads than processors: each operation waits for the slowest; lower OMP_NUM_THREADS")
     try:

@@ -197,7 +197,7 @@ Generator& default_generator(Device device) {
   check(device.type == DeviceType::cuda && device.index >= 0, "there is no generator of random numbers for '", device, "'");
   constexpr int most = 128;
   static auto* all = new std::array<std::unique_ptr<Philox>, most>;
-  static std::mutex lock;
+  static auto& lock = *new ForkLock;
   std::lock_guard guard(lock);
   auto& the = (*all)[static_cast<size_t>(device.index)];
   if (!the) {

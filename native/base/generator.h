@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "base/device.h"
+#include "base/fork_lock.h"
 
 namespace cresset {
 
@@ -25,7 +25,7 @@ class Generator {
   void* wrapper = nullptr;  // the Python object, borrowed
 
   // Whoever draws holds this lock. The functions of random_kernels.h take it themselves; the members below do not.
-  std::mutex& mutex() const { return mutex_; }
+  ForkLock& mutex() const { return mutex_; }
 
   // Start again from `seed`.
   virtual void set_seed(uint64_t seed) = 0;
@@ -45,7 +45,7 @@ class Generator {
   uint64_t seed_ = default_seed;
 
  private:
-  mutable std::mutex mutex_;
+  mutable ForkLock mutex_;
 };
 
 // The CPU's: a Mersenne Twister (mt19937) that gives, for the same seed, the numbers that PyTorch's CPU generator gives.

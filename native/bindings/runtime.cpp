@@ -32,7 +32,6 @@ static nb::dict build_info() {
 #endif
   d["isa"] = instruction_set();
   d["isa_levels"] = nb::make_tuple("baseline", "avx2", "avx512");
-  d["openmp"] = _OPENMP;
 #ifdef NDEBUG
   d["build_type"] = "Release";
 #else

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/fork_lock.h"
 #include "cuda/device.h"
 
 namespace cresset::cuda {
@@ -80,13 +81,17 @@ class Ring {
   }
   // While a process forks, nobody writes and nothing is on its way; in the child there is no thread.
   void hold() {
+    hold_fork_locks();
     lock_.lock();
     finish_launches();
   }
-  void release() { lock_.unlock(); }
+  void release() {
+    lock_.unlock();
+    release_fork_locks();
+  }
   void forget_thread() {
     thread_wanted_ = false;
-    lock_.unlock();
+    release();
   }
 
  private:

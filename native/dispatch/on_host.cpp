@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/fork_lock.h"
 #include "base/generator.h"
 
 namespace cresset {
@@ -14,7 +15,7 @@ bool refuses_host = false;
 namespace {
 
 struct Known {
-  std::mutex lock;
+  ForkLock lock;
   std::vector<std::string> names;
 };
 Known& known() {

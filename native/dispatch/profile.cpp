@@ -6,6 +6,7 @@
 #include <chrono>
 #include <mutex>
 
+#include "base/fork_lock.h"
 #include "tensor/allocator.h"
 
 namespace cresset {
@@ -15,8 +16,9 @@ void (*profile_stack)(std::vector<std::string>&) = nullptr;
 
 namespace {
 
-std::mutex lock;
-std::vector<ProfileEvent> events;
+// Never destroyed: threads may be at work while the process ends.
+ForkLock& lock = *new ForkLock;
+auto& events = *new std::vector<ProfileEvent>;
 ProfileOptions wished;
 int recorders = 0;
 uint64_t recording = 0;  // which one this is: what a thread has open from an earlier one means nothing

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/fork_lock.h"
 #include "ops/convolution_library.h"
 
 namespace cresset {
@@ -22,20 +23,10 @@ dnnl::engine& engine() {
   return *the;
 }
 dnnl::stream& stream() {
+  omp_set_num_threads(1);  // the threads are ours: the library's OpenMP starts none
   static thread_local auto* the = new dnnl::stream(engine());
   return *the;
 }
-
-// Primitives are made for the number of threads that OpenMP would use.
-class OneThread {
- public:
-  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~OneThread() { omp_set_num_threads(before_); }
-  OneThread(const OneThread&) = delete;
-
- private:
-  int before_;
-};
 
 struct Described {
   memory::desc x, y, w, bias, plain_w;
@@ -81,8 +72,8 @@ class Primitive : public LibraryKernel {
       x_ = x, y_ = y, w_ = w;
       scratch_ = description.scratchpad_desc();
     };
+    omp_set_num_threads(1);  // primitives are made for the number of threads that OpenMP would use
     {
-      OneThread guard;
       const dnnl::convolution_forward::primitive_desc forward(engine(), dnnl::prop_kind::forward_training, direct, d.x, d.w, d.bias, d.y, d.stride, d.dilation, d.before, d.after, attributes);
       switch (c.kind) {
         case Kind::forward:
@@ -184,7 +175,7 @@ class Cache {
  private:
   static constexpr size_t kMost = 256;
   using Entries = std::list<std::pair<LibraryConvolution, std::shared_ptr<const Primitive>>>;
-  std::mutex lock_;
+  ForkLock lock_;
   Entries order_;  // the latest first
   std::unordered_map<LibraryConvolution, Entries::iterator, SameNumbers, SameNumbers> places_;
 };

@@ -210,7 +210,7 @@ void run_weight(const std::vector<Piece>& pieces, const Images& grad, const Imag
 // The choice depends on sizes only, not on how the images lie: private and plain ones give the same bits.
 bool library_does(const LibraryConvolution& c) {
   const bool narrow = c.kind == Kind::input_gradient && c.groups == 1 && c.in_channels < 8;  // vectors of channels would be mostly empty
-  return library_convolution && !narrow && work_of(c) >= kLeastWork && !omp_in_parallel() && follows_formula(c);
+  return library_convolution && !narrow && work_of(c) >= kLeastWork && !in_parallel_region() && follows_formula(c);
 }
 
 bool convolve_by_library(const LibraryConvolution& c, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out, bool may_hide) {

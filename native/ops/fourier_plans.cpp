@@ -7,6 +7,7 @@
 #include <numbers>
 #include <string_view>
 
+#include "base/fork_lock.h"
 #include "base/parallel.h"
 #include "ops/register.h"
 #include "tensor/allocator.h"
@@ -267,8 +268,9 @@ RealRoots<R>::RealRoots(int64_t n) : numbers(static_cast<size_t>(2 * (n / 4 + 1)
 template <class Plan>
 std::shared_ptr<const Plan> plan_for(int64_t n) {
   constexpr int64_t kMostBytes = int64_t{1} << 27;
-  static std::mutex lock;
-  static std::map<int64_t, std::shared_ptr<const Plan>> plans;
+  // Never destroyed: threads may be at work while the process ends.
+  static auto& lock = *new ForkLock;
+  static auto& plans = *new std::map<int64_t, std::shared_ptr<const Plan>>;
   static int64_t bytes = 0;
   {
     const std::lock_guard guard(lock);

@@ -139,7 +139,7 @@ void multiply(const Product<T>& p) {
   const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   if (work < 2 * kWorkPerThread) return serially(p);
   if (p.k > 2 * kLongK && p.m * p.n <= 32768 && !p.row_start) return multiply_pieces(p, serially);
-  if (omp_in_parallel()) return serially(p);
+  if (in_parallel_region()) return serially(p);
   multiply_blocks(p, std::min<int64_t>(thread_count(), static_cast<int64_t>(work / kWorkPerThread)), serially);
 }
 

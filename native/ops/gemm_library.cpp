@@ -1,6 +1,4 @@
 // Large products of floats, left to a library in pieces.
-#include <omp.h>
-
 #include <algorithm>
 
 #include "base/parallel.h"
@@ -25,7 +23,7 @@ bool is_plain(const Factor<float>& f) { return !f.pack && !f.packed && f.k_step 
 
 bool multiply_by_library(const Product<float>& p) {
   if (!library_product || static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) < kLibraryWork) return false;
-  if (p.row_start || !is_plain(p.a) || !is_plain(p.b) || std::min({p.m, p.n, p.k}) < 16 || omp_in_parallel()) return false;
+  if (p.row_start || !is_plain(p.a) || !is_plain(p.b) || std::min({p.m, p.n, p.k}) < 16 || in_parallel_region()) return false;
   LibraryProduct whole{};
   whole.transpose_a = p.a.k_step != 1;
   whole.transpose_b = p.b.line_step != 1;

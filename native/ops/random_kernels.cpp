@@ -245,7 +245,7 @@ template <class Transform>
 void transform_words(int64_t count, int64_t words_each, Twister& generator, Transform transform) {
   constexpr int64_t piece = 2048, share = 64 * piece;
   const int64_t threads = thread_count();
-  if (threads > 1 && count >= 2 * share && !omp_in_parallel()) {
+  if (threads > 1 && count >= 2 * share && !in_parallel_region()) {
     const int64_t batch = threads * share;
     const std::unique_ptr<uint32_t[]> words(new uint32_t[batch * words_each]);
     for (int64_t begin = 0; begin < count; begin += batch) {

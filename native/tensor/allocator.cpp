@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/fork_lock.h"
 
 namespace cresset {
 namespace {
@@ -28,7 +29,7 @@ size_t class_size(size_t bytes) {
 }
 
 struct Cache {
-  std::mutex lock;
+  ForkLock lock;
   struct Bin {
     size_t size;
     std::vector<void*> blocks;

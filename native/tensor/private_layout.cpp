@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "base/fork_lock.h"
 #include "base/parallel.h"
 #include "tensor/backend.h"
 #include "tensor/transpose.h"
@@ -9,8 +10,8 @@
 namespace cresset {
 namespace {
 
-std::mutex& layout_lock() {
-  static auto* the = new std::mutex;
+ForkLock& layout_lock() {
+  static auto* the = new ForkLock;
   return *the;
 }
 
