@@ -6,6 +6,7 @@ import cresset
 
 from . import missing_names as _missing_names
 from .ops import autocast as _autocast
+from .ops.checking import only_strided
 from .ops.registry import operator
 
 __all__ = [
@@ -268,6 +269,7 @@ def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=No
     >>> cresset.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
+    only_strided("fftfreq", layout)
     values = cresset.arange(n, dtype=dtype or cresset.get_default_dtype(), device=device)
     values[(n + 1) // 2 :] -= n
     values = values * (1.0 / (n * d) if n * d else math.inf)
@@ -276,6 +278,7 @@ def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=No
 
 def rfftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, out=None):
     """The frequencies of rfft's bins."""
+    only_strided("rfftfreq", layout)
     count = n // 2 + 1 + (n % 2 if n < 0 else 0)  # halves are cut, as in C
     values = cresset.arange(count, dtype=dtype or cresset.get_default_dtype(), device=device) * (1.0 / (n * d) if n * d else math.inf)
     return _out(values.requires_grad_(bool(requires_grad)), out)

@@ -14,6 +14,12 @@ class Future:
     """
 
     def __init__(self, *, devices=None):
+        if devices is not None:
+            from ._native import device
+
+            bad = [one for one in devices if device(one).type != "cuda"]
+            if bad:
+                raise ValueError(f"Expected devices to be CUDA devices, got {bad[0]}")
         self._condition = threading.Condition()
         self._done, self._result, self._exception, self._callbacks = False, None, None, []
 

@@ -148,7 +148,7 @@ class InterpretedTensor(Tensor):
     storage = untyped_storage
 
     def is_contiguous(self, memory_format=None):
-        """False: the elements have no place in memory."""
+        """False: the elements have no place in memory, whatever its format."""
         return False
 
     def numpy(self, *, force=False):

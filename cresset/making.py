@@ -14,6 +14,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     tensor([[1., 2.],
             [3., 4.]])
     """
+    if names is not None:
+        raise RuntimeError(f"tensor: names={names!r} was given, and named tensors are not supported")
     if isinstance(data, Tensor):
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), "
@@ -111,18 +113,36 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
 
 def from_dlpack(ext_tensor, *, device=None, copy=None):
-    """A tensor on the memory of an object with __dlpack__ (or of a DLPack capsule)."""
-    capsule = ext_tensor
-    if hasattr(ext_tensor, "__dlpack__"):
-        on_cuda = hasattr(ext_tensor, "__dlpack_device__") and ext_tensor.__dlpack_device__()[0] == 2
-        if on_cuda:
-            from .cuda.streams import current_stream
+    """A tensor on the memory of an object with __dlpack__ (or of a DLPack capsule).
 
-            # 1 is the default stream; what the other library has to do there comes first.
-            capsule = ext_tensor.__dlpack__(stream=current_stream(ext_tensor.__dlpack_device__()[1]).cuda_stream or 1)
-        else:
-            capsule = ext_tensor.__dlpack__()
+    Args:
+        device: where the tensor shall be; on another device than the object's memory it is a copy.
+        copy: True for a copy in any case, False for none: an error where one would be needed.
+
+    >>> x = cresset.zeros(2)
+    >>> cresset.from_dlpack(x).add_(1) is x, x
+    (False, tensor([1., 1.]))
+    """
+    if not hasattr(ext_tensor, "__dlpack__"):
+        if device is not None or copy is not None:
+            raise AssertionError("from_dlpack: device and copy kwargs not supported when ext_tensor is already a DLPack capsule.")
+        return _native.from_dlpack_capsule(ext_tensor)
+    if device is not None and not isinstance(device, (str, _native.device)):
+        raise AssertionError(f"from_dlpack: unsupported device type: {type(device)}")
+    place = tuple(ext_tensor.__dlpack_device__()) if hasattr(ext_tensor, "__dlpack_device__") else (1, 0)
+    if place[0] == 2:
+        from .cuda.streams import current_stream
+
+        # 1 is the default stream; what the other library has to do there comes first.
+        capsule = ext_tensor.__dlpack__(stream=current_stream(place[1]).cuda_stream or 1)
+    else:
+        capsule = ext_tensor.__dlpack__()
     made = _native.from_dlpack_capsule(capsule)
+    if device is not None:
+        there = made.to(device)
+        if copy is False and there.device != made.device:
+            raise ValueError(f"from_dlpack: cannot move DLPack tensor from device {made.device} to {there.device} without copying. Set copy=None or copy=True.")
+        made, copy = there, copy and there.device == made.device
     return made.clone() if copy else made
 
 

@@ -103,7 +103,7 @@ class QuantizedTensor(InterpretedTensor):
 
     def is_contiguous(self, memory_format=None):
         """Whether the integers lie in order."""
-        return self._integers.is_contiguous()
+        return self._integers.is_contiguous() if memory_format is None else self._integers.is_contiguous(memory_format=memory_format)
 
     def stride(self, dim=None):
         """The strides of the integers."""

@@ -1,5 +1,7 @@
 """Storages: the memory behind tensors, as bytes (UntypedStorage) or as elements (TypedStorage)."""
 
+import sys
+
 from . import _native
 
 
@@ -78,7 +80,7 @@ class UntypedStorage:
         return UntypedStorage._of(self._bytes.clone())
 
     def copy_(self, other, non_blocking=None):
-        self._bytes.copy_(other._bytes)
+        self._bytes.copy_(other._bytes, bool(non_blocking))
         return self
 
     def fill_(self, value):
@@ -98,7 +100,7 @@ class UntypedStorage:
         return self
 
     def is_pinned(self, device=None):
-        return self._bytes.is_pinned()
+        return self._bytes.is_pinned() and _native.device(device or "cuda").type == "cuda"
 
     def __deepcopy__(self, memo):
         if self._cdata not in memo:
@@ -116,9 +118,22 @@ class UntypedStorage:
         return cls(size, device="meta")
 
     @classmethod
-    def from_buffer(cls, buffer):
+    def _on(cls, buffer):
         """A storage on the memory of a bytes-like object."""
         return cls._of(_native.from_buffer(memoryview(buffer).cast("B")))
+
+    @classmethod
+    def from_buffer(cls, buffer, byte_order=None, count=-1, offset=0, dtype=None):
+        """A copy of `count` elements (all there are, if negative) of a bytes-like object, from byte `offset` on.
+
+        Args:
+            byte_order: of the elements in `buffer`, "native", "little" or "big"; they are turned into this machine's. Needed unless one byte wide.
+            dtype: of the elements; it must be given.
+
+        >>> cresset.UntypedStorage.from_buffer(b"\\0\\1\\0\\2", "big", dtype=cresset.int16).tolist()
+        [1, 0, 2, 0]
+        """
+        return cls._of(_elements_of(buffer, byte_order, count, offset, dtype))
 
     @classmethod
     def from_file(cls, filename, shared=False, nbytes=0):
@@ -140,7 +155,7 @@ class UntypedStorage:
             if nbytes == 0:
                 return cls(0)
             flags = mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE
-            return cls.from_buffer(mmap.mmap(file.fileno(), nbytes, flags, mmap.PROT_READ | mmap.PROT_WRITE))
+            return cls._on(mmap.mmap(file.fileno(), nbytes, flags, mmap.PROT_READ | mmap.PROT_WRITE))
 
     def __repr__(self):
         return f"{self.__class__.__name__}(device={self.device}) of size {self.nbytes()}"
@@ -153,6 +168,40 @@ def is_storage(obj):
     True
     """
     return isinstance(obj, (UntypedStorage, TypedStorage))
+
+
+def _elements_of(buffer, byte_order, count, offset, dtype):
+    """The elements of a bytes-like object, as a new tensor; PyTorch's rules."""
+    if dtype is None:
+        raise RuntimeError("from_buffer: argument 'dtype' cannot be None")
+    if not isinstance(dtype, _native.dtype):
+        raise RuntimeError(f"from_buffer: argument 'dtype' must be of type torch.dtype, got {dtype!r}")
+    width = dtype.itemsize
+    if byte_order is None:
+        if width > 1:
+            raise RuntimeError(f"from_buffer: missing required argument 'byte_order' (pos 2), as {dtype} has {width} bytes")
+        byte_order = "native"
+    if byte_order not in ("native", "little", "big"):
+        raise ValueError(f"from_buffer: invalid byte_order {byte_order!r} (expected 'big', 'little', or 'native')")
+    memory = memoryview(buffer).cast("B")
+    if not 0 <= offset <= len(memory):
+        raise ValueError(f"from_buffer: offset must be non-negative and no greater than the buffer's length, {len(memory)} bytes, but got {offset}")
+    memory = memory[offset:]
+    if count < 0:
+        if len(memory) % width:
+            raise ValueError(f"from_buffer: the buffer's size after the offset ({len(memory)}) must be a multiple of element size ({width})")
+        count = len(memory) // width
+    elif count * width > len(memory):
+        raise ValueError(f"from_buffer: buffer has only {len(memory)} bytes after offset {offset}, but specified {count} elements of {width}")
+    if count == 0:
+        return _native.make_tensor([], _native.uint8, None)
+    made = _native.from_buffer(bytearray(memory[: count * width]))
+    if dtype == _native.bool:
+        return made.ne(0)
+    if byte_order not in ("native", sys.byteorder):
+        part = width // 2 if dtype.is_complex else width
+        made = made.view(-1, part).flip(1).reshape(-1)
+    return made
 
 
 def _storage_from_bytes(data, device="cpu"):
@@ -240,7 +289,7 @@ class TypedStorage:
         return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
 
     def copy_(self, source, non_blocking=None):
-        self._elements().copy_(source._elements())
+        self._elements().copy_(source._elements(), bool(non_blocking))
         return self
 
     def fill_(self, value):
@@ -260,7 +309,7 @@ class TypedStorage:
             name = self._pickle_storage_type()
             return f"torch.storage.{type(self).__name__}" if name is None else f"torch.{name}"
         dtype = getattr(dtype, "dtype", dtype)
-        return TypedStorage._of(self._elements().to(dtype))
+        return TypedStorage._of(self._elements().to(dtype, non_blocking))
 
     def _pickle_storage_type(self):
         """The name of PyTorch's class of storages of this dtype; None: it has none."""
@@ -282,11 +331,17 @@ class TypedStorage:
         return _typed_storage, (self._untyped_storage, self.dtype)
 
     @classmethod
-    def from_buffer(cls, buffer, byte_order="native", count=-1, offset=0, dtype=None):
-        """A storage of `count` elements on the memory of a bytes-like object, from byte `offset` on."""
-        memory = memoryview(buffer).cast("B")[offset:]
-        count = len(memory) // dtype.itemsize if count < 0 else count
-        return cls(wrap_storage=UntypedStorage.from_buffer(memory[: count * dtype.itemsize]), dtype=dtype)
+    def from_buffer(cls, buffer, byte_order=None, count=-1, offset=0, dtype=None):
+        """A copy of `count` elements of a bytes-like object, from byte `offset` on; see UntypedStorage.from_buffer.
+
+        >>> cresset.FloatStorage.from_buffer(b"\\x3f\\x80\\0\\0", "big").tolist()
+        [1.0]
+        """
+        fixed = getattr(cls, "dtype", None)
+        if fixed is not None and dtype is not None:
+            raise RuntimeError(f"from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and TypedStorage.from_buffer, not in {cls.__name__}'s")
+        dtype = fixed or dtype or _native.get_default_dtype()
+        return TypedStorage(wrap_storage=UntypedStorage.from_buffer(buffer, byte_order, count, offset, dtype), dtype=dtype)
 
     @classmethod
     def from_file(cls, filename, shared=False, size=0):
@@ -313,7 +368,7 @@ class _StorageOfType(type):
 
 
 STORAGE_TYPES = {
-    word: _StorageOfType(word + "Storage", (), {"dtype": getattr(_native, name), "is_cuda": False, "__module__": "torch", "from_file": classmethod(TypedStorage.from_file.__func__)})
+    word: _StorageOfType(word + "Storage", (), {"dtype": getattr(_native, name), "is_cuda": False, "__module__": "torch", "from_file": classmethod(TypedStorage.from_file.__func__), "from_buffer": classmethod(TypedStorage.from_buffer.__func__)})
     for word, name in {
         "Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32", "Short": "int16", "Char": "int8",
         "Byte": "uint8", "Bool": "bool", "ComplexDouble": "complex128", "ComplexFloat": "complex64",

@@ -117,6 +117,8 @@ def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None
         reader, writer = ExternalStream(0 if stream == 1 else stream, self.device), current_stream(self.device)
         if reader != writer:
             reader.wait_stream(writer)
+    if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+        raise BufferError(f"__dlpack__: the tensor is on {self.device}, DLPack's {self.__dlpack_device__()}, and cannot be exported on {tuple(dl_device)}; move it with .to() first")
     return _native.to_dlpack(self.clone() if copy else self)
 
 
@@ -319,8 +321,15 @@ def share_memory_(self):
     return self
 
 
+def _check_pins(device):
+    """Memory is pinned for CUDA alone."""
+    if device is not None and _native.device(device).type != "cuda":
+        raise RuntimeError(f"pin_memory: memory can be pinned for 'cuda', not for {str(device)!r}")
+
+
 def pin_memory(self, device=None):
     """A copy in page-locked memory, from which a GPU copies faster. Without one it is an error."""
+    _check_pins(device)
     if self.is_pinned():
         return self
     from . import cuda
@@ -338,6 +347,10 @@ _LEGACY = {
 
 def type(self, dtype=None, non_blocking=False, **kwargs):
     """The name of the tensor's type ('torch.FloatTensor'); with a dtype or such a name, the tensor converted to it."""
+    if "async" in kwargs:  # what non_blocking was called before Python had the word
+        non_blocking = kwargs.pop("async")
+    if kwargs:
+        raise TypeError(f"type() got an unexpected keyword argument {next(iter(kwargs))!r}")
     if dtype is None:
         name = str(self.dtype)[6:]
         word = next((word for word, plain in _LEGACY.items() if plain == name), name)
@@ -359,6 +372,9 @@ def type(self, dtype=None, non_blocking=False, **kwargs):
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor with a copy of `data` and, unless said otherwise, this tensor's dtype and device."""
+    from .ops.checking import only_strided
+
+    only_strided("new_tensor", layout)
     made = _native.make_tensor(data, dtype or self.dtype, device or self.device)
     if pin_memory:
         made = made.pin_memory()
@@ -495,8 +511,12 @@ def dim_order(self, ambiguity_check=False):
 
 
 def resize_as_(self, other, memory_format=None):
-    """Give the tensor the size of `other`, in place."""
-    return self.resize_(other.shape)
+    """Give the tensor the size of `other`, in place; contiguous, in the memory format that is given, or like `other` (preserve_format)."""
+    if memory_format is not _native.preserve_format:
+        return self.resize_(other.shape, memory_format=memory_format)
+    suggested = _native.channels_last if other.dim() == 4 else _native.channels_last_3d
+    last = other.dim() in (4, 5) and other.is_contiguous(memory_format=suggested) and not other.is_contiguous()
+    return self.resize_(other.shape, memory_format=suggested if last else _native.contiguous_format)
 
 
 def map_(self, other, callable):

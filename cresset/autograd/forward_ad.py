@@ -121,7 +121,7 @@ def unpack_dual(tensor, *, level=None):
     >>> unpack_dual(cresset.tensor(3.0))
     UnpackedDualTensor(primal=tensor(3.), tangent=None)
     """
-    tangent = tangent_of(tensor)
+    tangent = None if level is not None and level < 0 else tangent_of(tensor)
     if tangent is None:
         return UnpackedDualTensor(tensor, None)
     with paused([tensor], Level.open[-1]):

@@ -60,7 +60,8 @@ def gradcheck(
         check_batched_grad, check_batched_forward_grad: also check gradients of a batch against those of its entries.
         check_forward_ad, check_backward_ad: which directions to check.
         fast_mode: compare v'Ju for random u and v instead of all of J.
-        masked: of use to sparse inputs only.
+        masked: of sparse inputs, only the specified elements vary; with sparse inputs it must be True, as gradients have the inputs'
+            indices here.
 
     >>> x = cresset.tensor([1.0, 2.0], dtype=cresset.float64, requires_grad=True)
     >>> gradcheck(lambda x: x.exp() * x, (x,))
@@ -72,6 +73,7 @@ def gradcheck(
         raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    func, inputs = with_values_for_sparse(func, as_tuple(inputs), masked)
     try:
         inputs = checked_inputs(inputs)
         check = Check(func, inputs, eps, atol, rtol)
@@ -395,6 +397,42 @@ def as_tuple(value):
 
 def is_checked(value):
     return isinstance(value, Tensor) and value.requires_grad
+
+
+def with_values_for_sparse(func, inputs, masked):
+    """A function that takes the values of sparse inputs in their place, and these values."""
+    sparse = {place: t for place, t in enumerate(inputs) if is_checked(t) and t.layout is not cresset.strided}
+    if not sparse:
+        return func, inputs
+    if not masked:
+        raise ValueError(
+            f"gradcheck: input #{min(sparse)} is sparse ({inputs[min(sparse)].layout}), and the gradient of an element that is not specified is not "
+            "computed here; masked=True checks those of the specified ones"
+        )
+
+    def by_values(*point):
+        results = func(*(with_values(sparse[place], t) if place in sparse else t for place, t in enumerate(point)))
+        for result in as_tuple(results):
+            if isinstance(result, Tensor) and result.layout is not cresset.strided:
+                raise ValueError("gradcheck: Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for gradcheck.")
+        return results
+
+    def values(t):
+        found = t._values() if t.layout is cresset.sparse_coo else t.values()
+        return found.detach().clone().requires_grad_()
+
+    return by_values, tuple(values(t) if place in sparse else t for place, t in enumerate(inputs))
+
+
+def with_values(pattern, values):
+    """A sparse tensor with the indices of another one."""
+    if pattern.layout is cresset.sparse_coo:
+        return cresset.sparse_coo_tensor(pattern._indices(), values, pattern.shape, is_coalesced=pattern.is_coalesced())
+    if pattern.layout in (cresset.sparse_csr, cresset.sparse_bsr):
+        places = pattern.crow_indices(), pattern.col_indices()
+    else:
+        places = pattern.ccol_indices(), pattern.row_indices()
+    return cresset.sparse_compressed_tensor(*places, values, pattern.shape, layout=pattern.layout)
 
 
 def differentiable(results):

@@ -137,6 +137,8 @@ class save_on_cpu(saved_tensors_hooks):
     """
 
     def __init__(self, pin_memory=False, device_type="cuda"):
+        can_pin = getattr(cresset, device_type, cresset.cuda).is_available()
+
         def pack(tensor):
             if not pin_memory:
                 return tensor.device, tensor.cpu()
@@ -145,7 +147,7 @@ class save_on_cpu(saved_tensors_hooks):
                 dtype=tensor.dtype,
                 layout=tensor.layout,
                 device="cpu",
-                pin_memory=tensor.device.type != "cpu",
+                pin_memory=can_pin and tensor.layout is cresset.strided,
             )
             return tensor.device, pinned.copy_(tensor)
 

@@ -1,5 +1,7 @@
 """Variable, PyTorch's older name for Tensor."""
 
+import warnings
+
 from cresset import _native
 from cresset._native import Tensor
 
@@ -30,4 +32,6 @@ class Variable(metaclass=VariableMeta):
     def __new__(cls, data, requires_grad=False, volatile=None):
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        if volatile:
+            warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", stacklevel=2)
         return data.detach().requires_grad_(requires_grad)

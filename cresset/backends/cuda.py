@@ -2,42 +2,70 @@
 
 import contextlib
 import enum
+import warnings
 
 from .. import _native
-from .settings import Namespace
+from ..ops.attention_forms import SDPAParams, allowed, only_forms, set_forms, why_not
+from .precision import FloatPrecision, on_change
+from .settings import boolean
 
 __all__ = [
     "SDPAParams", "allow_fp16_bf16_reduction_math_sdp", "can_use_cudnn_attention", "can_use_efficient_attention", "can_use_flash_attention", "cudnn_sdp_enabled",
     "cufft_plan_cache", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp", "flash_sdp_enabled",
     "fp16_bf16_reduction_math_sdp_allowed", "is_built", "is_flash_attention_available", "math_sdp_enabled", "matmul", "mem_efficient_sdp_enabled",
-    "preferred_blas_library", "preferred_linalg_library", "sdp_kernel",
+    "preferred_blas_library", "preferred_linalg_library", "preferred_rocm_fa_library", "sdp_kernel",
 ]  # fmt: skip
 
 
-class _Products(Namespace):
+def _reduction(name, value):
+    """A permission to add up in fewer bits, True or False, and whether a sum may be split: a pair of them, or the first alone."""
+    parts = (value,) if isinstance(value, bool) else value
+    if not isinstance(parts, (tuple, list)) or not all(isinstance(part, bool) for part in parts) or len(parts) not in (1, 2):
+        raise TypeError(f"{name} expects a bool or a tuple/list of bools, but got {type(value)}")
+    if parts[1:] == (False,) or parts[1:] == [False]:
+        raise RuntimeError(f"{name}: cuBLASLt cannot be kept from splitting a sum here; the second value must be True")
+    return parts[0]
+
+
+class _Products(FloatPrecision):
     """How precise products are: what is set here is told to cuBLAS. `allow_tf32` and `fp32_precision` say the same."""
 
-    def __setattr__(self, name, value):
-        self.__dict__[name] = value
+    _NAMES = {
+        "allow_fp16_reduced_precision_reduction": (True, _reduction),
+        "allow_bf16_reduced_precision_reduction": (True, _reduction),
+        "allow_fp16_accumulation": (False, boolean),
+    }
+
+    def __init__(self):
+        super().__init__("cuda", "matmul")
+        self.__dict__["kept"] = {name: default for name, (default, _) in self._NAMES.items()}
+
+    def __getattr__(self, name):
+        if name in self._NAMES:
+            return self.kept[name]
         if name == "allow_tf32":
-            self.__dict__["fp32_precision"] = "tf32" if value else "ieee"
-        elif name == "fp32_precision":
-            self.__dict__["allow_tf32"] = value == "tf32"
+            return self.fp32_precision == "tf32"
+        if name.endswith("_reduction_split_k") and name.removesuffix("_split_k") in self._NAMES:
+            return True
+        return super().__getattr__(name)
+
+    def __setattr__(self, name, value):
+        if name in self._NAMES:
+            self.kept[name] = self._NAMES[name][1](name, value)
+            self.tell()
+        elif name == "allow_tf32":
+            self.fp32_precision = "tf32" if boolean(name, value) else "ieee"
+        else:
+            super().__setattr__(name, value)
+
+    def tell(self):
         _native.cuda.set_products(
-            bool(self.allow_tf32),
-            bool(self.allow_fp16_reduced_precision_reduction),
-            bool(self.allow_bf16_reduced_precision_reduction),
+            self.allow_tf32, self.allow_fp16_reduced_precision_reduction, self.allow_bf16_reduced_precision_reduction
         )
 
 
-matmul = _Products(
-    allow_tf32=False,
-    fp32_precision="none",
-    allow_fp16_reduced_precision_reduction=True,
-    allow_bf16_reduced_precision_reduction=True,
-    allow_fp16_accumulation=False,
-)
-_attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "fp16_bf16_reduction_math": False}
+matmul = _Products()
+on_change.append(matmul.tell)
 
 
 def is_built():
@@ -51,18 +79,12 @@ def is_built():
 
 # ---------------------------------------------------------------- attention
 
-
-def _set_attention(**forms):
-    _attention.update(forms)
-    _native.cuda.set_cudnn_attention(_attention["cudnn"])
-
-
 def _setting(kind):
     def enabled():
-        return _attention[kind]
+        return allowed[kind]
 
     def enable(enabled):
-        _set_attention(**{kind: bool(enabled)})
+        set_forms(**{kind: boolean(f"set_sdp_use_{kind}", enabled)})
 
     enabled.__doc__ = f"Whether scaled_dot_product_attention may use its {kind} form."
     enable.__doc__ = f"Let scaled_dot_product_attention use its {kind} form, or not."
@@ -84,12 +106,9 @@ def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, e
     ...     cresset.backends.cuda.flash_sdp_enabled()
     False
     """
-    before = dict(_attention)
-    _set_attention(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
-    try:
+    wanted = {"flash": enable_flash, "math": enable_math, "mem_efficient": enable_mem_efficient, "cudnn": enable_cudnn}
+    with only_forms([form for form, enabled in wanted.items() if boolean(form, enabled)]):
         yield {}
-    finally:
-        _set_attention(**before)
 
 
 def is_flash_attention_available():
@@ -102,36 +121,32 @@ def is_ck_sdpa_available():
     return False
 
 
-class SDPAParams:
-    """The arguments of one attention, to ask what could compute it."""
-
-    def __init__(self, query, key, value, attn_mask, dropout, is_causal, enable_gqa=False):
-        self.query, self.key, self.value, self.attn_mask = query, key, value, attn_mask
-        self.dropout, self.is_causal, self.enable_gqa = dropout, is_causal, enable_gqa
+def _can_use(form, params, debug):
+    if params.query.is_cuda:
+        reason = f"{form} attention is turned off" if not allowed[form] else why_not(form, params)
+    else:
+        reason = f"{form} attention is asked about on CUDA, the tensors are on {params.query.device}"
+    if reason is not None and debug:
+        warnings.warn(reason, stacklevel=3)
+    return reason is None
 
 
 def can_use_flash_attention(params, debug=False):
-    """Whether attention in blocks computes it on tensor cores: halves on the device, in rows of a multiple of 8 elements and at most 128, without a mask."""
-    width = params.query.size(-1)
-    rows = width % 8 == 0 and width <= 128 and width == params.value.size(-1)
-    halves = params.query.dtype in (_native.float16, _native.bfloat16)
-    return _in_blocks(params) and params.attn_mask is None and rows and halves
+    """Whether attention in blocks computes it on tensor cores: halves on the device, in rows of a multiple of 8 elements and at most 128, without a mask.
+
+    With `debug`, a warning says why not.
+    """
+    return _can_use("flash", params, debug)
 
 
 def can_use_efficient_attention(params, debug=False):
-    """Whether attention in blocks computes it: tensors on the device, without dropout."""
-    return _in_blocks(params)
-
-
-def _in_blocks(params):
-    tensors = (params.query, params.key, params.value)
-    fits = all(tensor.is_cuda and tensor.ndim == 4 and tensor.size(-1) <= 256 for tensor in tensors)
-    return fits and not params.dropout
+    """Whether attention in blocks computes it: tensors on the device, without dropout. With `debug`, a warning says why not."""
+    return _can_use("mem_efficient", params, debug)
 
 
 def can_use_cudnn_attention(params, debug=False):
-    """Whether cuDNN's attention could compute it: it is never used."""
-    return False
+    """Whether cuDNN's attention computes it: as can_use_flash_attention, and the library is there. With `debug`, a warning says why not."""
+    return _can_use("cudnn", params, debug)
 
 
 # ---------------------------------------------------------------- libraries
@@ -150,32 +165,49 @@ class _BlasBackend(enum.IntEnum):
     Ck = 3
 
 
-_preferred = {_LinalgBackend: _LinalgBackend.Default, _BlasBackend: _BlasBackend.Cublas}
+class _ROCmFABackend(enum.IntEnum):
+    Default = 0
+    AOTriton = 1
+    Ck = 2
 
 
-def _prefer(kind, backend):
-    if isinstance(backend, str):
-        found = kind.__members__.get(backend.capitalize())
-        if found is None:
-            raise RuntimeError(
-                f"Unknown input value. Choose from: {', '.join(name.lower() for name in kind.__members__)}."
-            )
-        backend = found
-    if backend is not None:
-        _preferred[kind] = kind(backend)
-    return _preferred[kind]
+# What each name means. A library that this build does not call is refused: choosing it would change nothing.
+_LINALG = {"default": _LinalgBackend.Default, "cusolver": _LinalgBackend.Cusolver, "magma": _LinalgBackend.Magma}
+_BLAS = {
+    "default": _BlasBackend.Cublaslt, "cublas": _BlasBackend.Cublas, "hipblas": _BlasBackend.Cublas, "cublaslt": _BlasBackend.Cublaslt,
+    "hipblaslt": _BlasBackend.Cublaslt, "ck": _BlasBackend.Ck,
+}  # fmt: skip
+_ROCM = {"default": _ROCmFABackend.Default, "aotriton": _ROCmFABackend.AOTriton, "ck": _ROCmFABackend.Ck}
+
+
+def _choose(who, names, given, here):
+    """What `given` names, which must be one of `here`; the first of them if it is None."""
+    if given is None:
+        return here[0]
+    if isinstance(given, str):
+        if given not in names:
+            raise RuntimeError(f"Unknown input value. Choose from: {', '.join(names)}.")
+        given = names[given]
+    elif not isinstance(given, type(here[0])):
+        raise RuntimeError("Unknown input value type.")
+    if given not in here:
+        raise RuntimeError(f"{who}: Cannot set preferred backend to {given.name}: only {', '.join(one.name for one in here)} is used here")
+    return here[0]
 
 
 def preferred_linalg_library(backend=None):
-    """The library for linear algebra on CUDA; with an argument, choose it."""
-    if backend in ("magma", _LinalgBackend.Magma):
-        raise RuntimeError("Cannot set preferred backend to MAGMA if PyTorch has not been compiled with MAGMA.")
-    return _prefer(_LinalgBackend, backend)
+    """The library for linear algebra on CUDA, which is cuSOLVER; another one is refused."""
+    return _choose("preferred_linalg_library", _LINALG, backend, (_LinalgBackend.Default, _LinalgBackend.Cusolver))
 
 
 def preferred_blas_library(backend=None):
-    """The library for products on CUDA; with an argument, choose it."""
-    return _prefer(_BlasBackend, backend)
+    """The library for products on CUDA, which is cuBLASLt; another one is refused."""
+    return _choose("preferred_blas_library", _BLAS, backend, (_BlasBackend.Cublaslt, _BlasBackend.Default))
+
+
+def preferred_rocm_fa_library(backend=None):
+    """The library for attention on AMD's devices, which are not supported: only the default can be named."""
+    return _choose("preferred_rocm_fa_library", _ROCM, backend, (_ROCmFABackend.Default,))
 
 
 class _PlanCache:

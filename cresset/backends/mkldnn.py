@@ -1,18 +1,30 @@
 """oneDNN, which computes products and convolutions on the CPU."""
 
+import warnings
+
 from .. import _native
-from .settings import Namespace, make_flags
+from .precision import FloatPrecision, precision_of, set_precision
+from .settings import Kept, Made, make_flags, make_settings
 
 __all__ = ["VERBOSE_OFF", "VERBOSE_ON", "VERBOSE_ON_CREATION", "flags", "is_available", "set_flags", "verbose"]
 
 VERBOSE_OFF, VERBOSE_ON, VERBOSE_ON_CREATION = 0, 1, 2
-enabled = True
-deterministic = False
-allow_tf32 = None
-fp32_precision = "none"
-matmul, conv, rnn = Namespace(fp32_precision="none"), Namespace(fp32_precision="none"), Namespace(fp32_precision="none")
+matmul, conv, rnn = (FloatPrecision("mkldnn", operation) for operation in ("matmul", "conv", "rnn"))
 
-set_flags, flags = make_flags(__name__, enabled=False, deterministic=False, allow_tf32=True, fp32_precision="none")
+
+def _no_tf32(_, value):
+    if value is not None:
+        warnings.warn("mkldnn.allow_tf32: TF32 acceleration on top of oneDNN is available for Intel GPUs only, and there is none here", stacklevel=4)
+
+
+make_settings(
+    __name__,
+    enabled=Kept(True),
+    deterministic=Kept(False),
+    allow_tf32=Kept(None, _no_tf32),
+    fp32_precision=Made(lambda: precision_of("mkldnn", "all"), lambda value: set_precision("mkldnn", "all", value)),
+)
+set_flags, flags = make_flags(__name__, enabled=False, deterministic=False, allow_tf32=None, fp32_precision="none")
 
 
 def is_available():
@@ -34,6 +46,8 @@ class verbose:
         self.level = level
 
     def __enter__(self):
+        if self.level != VERBOSE_OFF:
+            raise RuntimeError(f"mkldnn.verbose: this build has nothing to print at level {self.level}; cresset.profiler tells what runs")
         return self
 
     def __exit__(self, *_):

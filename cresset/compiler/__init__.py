@@ -172,6 +172,8 @@ class set_stance(contextlib.ContextDecorator):
     def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
         if stance not in STANCES:
             raise RuntimeError(f"set_stance: invalid torch.compile stance {stance!r}; the stances are {', '.join(STANCES)}")
+        if force_backend is not None and stance != "default":
+            raise RuntimeError(f"set_stance: cannot specify force_backend together with the stance {stance!r}, only with 'default'")
 
     def __enter__(self):
         return self

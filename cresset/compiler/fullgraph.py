@@ -22,10 +22,10 @@ class Unsupported(TorchDynamoException):
 
     def __init__(self, msg="", *, case_name="", real_stack=None):
         super().__init__(msg)
-        self.msg = msg
+        self.msg, self.case_name, self.real_stack = msg, case_name, real_stack
 
 
-def refuse(what, tensor):
+def refuse(what, _tensor):
     """Raise Unsupported, unless the caller is cresset itself or an assert statement, which a graph can hold."""
     if what in ("the number in a tensor", "the address of a tensor"):
         return

@@ -125,13 +125,15 @@ class graph:
         pool: memory to share with other graphs, from graph_pool_handle or CUDAGraph.pool.
         stream: the stream to record; one of its own if it is None.
         capture_error_mode: "global", "thread_local" or "relaxed": which other threads may not wait for the device meanwhile.
-        enable_annotations, check_input_liveness: accepted.
+        enable_annotations, check_input_liveness: not supported: they must be False.
     """
 
     default_capture_stream = None
 
     def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global", enable_annotations=False, check_input_liveness=False):
         require_for("graph")
+        if enable_annotations or check_input_liveness:
+            raise NotImplementedError("torch.cuda.graph: enable_annotations=True and check_input_liveness=True are not supported")
         if stream is None:
             if graph.default_capture_stream is None:
                 graph.default_capture_stream = Stream()

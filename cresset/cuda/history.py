@@ -25,13 +25,16 @@ def _record_memory_history(
         max_entries: how many events are kept, the last ones.
         device: one device; all if it is None.
         clear_history: forget what was recorded so far.
-        compile_context, global_record_annotations, skip_actions: accepted.
+        compile_context, global_record_annotations, skip_actions: not supported: they must be left out.
     """
     require()
     if isinstance(enabled, bool):  # the old way: (enabled, record_context, trace_alloc_max_entries, trace_alloc_record_context)
         max_entries = old.pop("trace_alloc_max_entries", 1 if max_entries == sys.maxsize else max_entries)
         old.pop("record_context", None), old.pop("trace_alloc_record_context", None), old.pop("record_context_cpp", None)
         enabled = "all" if enabled else None
+    for name, value in (("compile_context", compile_context), ("global_record_annotations", global_record_annotations), ("skip_actions", skip_actions)):
+        if value:
+            raise NotImplementedError(f"_record_memory_history: {name}={value!r} is not supported; leave it out")
     if old:
         raise TypeError(f"_record_memory_history() got an unexpected keyword argument {next(iter(old))!r}")
     if enabled not in (None, "state", "all"):
@@ -103,8 +106,16 @@ def _trace(index):
 
 
 def _snapshot(device=None, augment_with_fx_traces=False):
-    """What memory is held now and, if it was recorded, what happened: plain dictionaries that PyTorch's viewer of snapshots reads."""
+    """What memory is held now and, if it was recorded, what happened: plain dictionaries that PyTorch's viewer of snapshots reads.
+
+    Args:
+        device: must be one of the devices; all are told of.
+        augment_with_fx_traces: not supported: there are no graphs of fx to name.
+    """
     require()
+    device_index(device)
+    if augment_with_fx_traces:
+        raise NotImplementedError("_snapshot: augment_with_fx_traces=True is not supported")
     return {
         "segments": segments(),
         "device_traces": [_trace(index) for index in range(_native_cuda.device_count())],
@@ -117,7 +128,7 @@ def _dump_snapshot(filename="dump_snapshot.pickle", augment_with_fx_traces=False
     """Write `_snapshot()` to a file with pickle, for PyTorch's viewer."""
     import pickle
 
-    found = _snapshot()
+    found = _snapshot(augment_with_fx_traces=augment_with_fx_traces)
     with open(filename, "wb") as file:
         pickle.dump(found, file)
 

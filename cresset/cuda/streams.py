@@ -38,6 +38,8 @@ class Stream(accelerator.Stream):
         self = object.__new__(cls)
         if isinstance(device, Stream):
             device = device.device
+        if device_type not in (None, 1):
+            raise ValueError(f"torch.cuda.Stream: device_type is 1, which is CUDA's, got {device_type}")
         index = device_index if device_index is not None else _index(device)
         if stream_ptr is not None or stream_id is not None:
             handle = stream_ptr if stream_ptr is not None else stream_id
@@ -133,8 +135,8 @@ class Event(accelerator.Event):
 
     def __new__(cls, enable_timing=False, blocking=False, interprocess=False, external=False):
         require_for("Event")
-        if interprocess:
-            raise NotImplementedError("torch.cuda.Event: interprocess=True is not supported")
+        if interprocess or external:
+            raise NotImplementedError(f"torch.cuda.Event: {'interprocess' if interprocess else 'external'}=True is not supported")
         self = object.__new__(cls)
         self.enable_timing, self.blocking, self.cuda_event, self._index = enable_timing, blocking, 0, None
         return self

@@ -3,9 +3,12 @@
 import collections
 import contextlib
 import itertools
+import math
 import multiprocessing
 import multiprocessing.connection
 import tempfile
+import threading
+import time
 import warnings
 
 import cresset
@@ -55,7 +58,7 @@ class DataLoader:
         generator: draws the order and the workers' seeds.
         prefetch_factor: batches each worker prepares ahead; 2 unless given.
         persistent_workers: keep the workers from epoch to epoch.
-        pin_memory_device: accepted.
+        pin_memory_device: PyTorch has deprecated it; given together with pin_memory it is warned about, and the current device is used.
         in_order: give batches in the sampler's order; False gives them as they come.
         worker_type: "process", or "thread" for datasets whose work leaves the interpreter lock; threads share the generators of this
             process, so their augmentations are not reproducible.
@@ -88,6 +91,8 @@ class DataLoader:
         self.dataset, self.num_workers, self.pin_memory, self.pin_memory_device = dataset, num_workers, pin_memory, pin_memory_device
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.timeout, self.worker_init_fn, self.in_order, self.worker_type = timeout, worker_init_fn, in_order, worker_type
+        if pin_memory and pin_memory_device:
+            warnings.warn(f"pin_memory_device is deprecated, the current accelerator will be used as the device, ignore pin_memory_device={pin_memory_device!r}.", stacklevel=2)
         self._iterable = isinstance(dataset, IterableDataset)
         self._dataset_kind = _DatasetKind.Iterable if self._iterable else _DatasetKind.Map
         if self._iterable:
@@ -372,6 +377,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         processes = loader.worker_type == "process"
         forked = processes and context.get_start_method() == "fork"
         fetcher = IterableFetcher if loader._iterable else MapFetcher
+        self._replied = threading.Condition()  # of workers that are threads
         self._stacks = stacks = tempfile.TemporaryFile("w+") if forked else None  # noqa: SIM115 - closed with the workers
         try:
             for number in range(loader.num_workers):
@@ -381,7 +387,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                     arena = _arena(loader, number, forked)
                     self._workers.append(ProcessWorker(plan, context, arena, seed, loader.timeout, self._workers, stacks))
                 else:
-                    self._workers.append(ThreadWorker(plan, seed, loader.timeout))
+                    self._workers.append(ThreadWorker(plan, seed, loader.timeout, self._replied))
         except BaseException:
             self._shut_down()
             raise
@@ -452,11 +458,24 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _first_ready(self):
         """A worker that has a batch, in whatever order."""
         if self._loader.worker_type == "thread":
-            return self._waiting.popleft()
+            return self._first_ready_thread()
         busy = {worker.pipe: at for at, worker in enumerate(self._workers) if worker.outstanding}
         sentinels = [worker.process.sentinel for worker in self._workers if worker.outstanding]
         ready = multiprocessing.connection.wait([*busy, *sentinels], self._loader.timeout or None)
         at = next((busy[pipe] for pipe in ready if pipe in busy), self._waiting[0])
+        self._waiting.remove(at)
+        return at
+
+    def _first_ready_thread(self):
+        deadline = time.monotonic() + self._loader.timeout if self._loader.timeout > 0 else math.inf
+        with self._replied:
+            while True:
+                at = next((at for at in self._waiting if not self._workers[at].replies.empty()), None)
+                if at is not None:
+                    break
+                if time.monotonic() >= deadline:
+                    raise RuntimeError(f"DataLoader timed out after {self._loader.timeout} seconds: no worker thread has a batch")
+                self._replied.wait(None if deadline == math.inf else deadline - time.monotonic())
         self._waiting.remove(at)
         return at
 

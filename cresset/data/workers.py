@@ -344,11 +344,16 @@ def _stack(dumped):
 class ThreadWorker:
     """A worker that is a thread of this process, for datasets that spend their time outside the interpreter lock."""
 
-    def __init__(self, plan, seed, timeout):
-        self.plan, self.timeout, self.outstanding, self.arena = plan, timeout, 0, None
+    def __init__(self, plan, seed, timeout, replied):
+        self.plan, self.timeout, self.outstanding, self.arena, self.replied = plan, timeout, 0, None, replied
         self.tasks, self.replies = queue.SimpleQueue(), queue.SimpleQueue()
-        self.thread = threading.Thread(target=serve, args=(plan, self.tasks.get, self.replies.put, None, None, seed), daemon=True)
+        self.thread = threading.Thread(target=serve, args=(plan, self.tasks.get, self._reply, None, None, seed), daemon=True)
         self.thread.start()
+
+    def _reply(self, message):
+        with self.replied:
+            self.replies.put(message)
+            self.replied.notify_all()
 
     def send(self, task):
         self.outstanding += isinstance(task, Task)

@@ -268,7 +268,7 @@ def _jvp(func, primals, tangents, strict=False, has_aux=False, argnums=None):
     return (*results, aux) if has_aux else results
 
 
-def unit_tangents(tensors, count=None):
+def unit_tangents(tensors):
     """For all elements of the tensors, one after another, tensors with a one there and zeros elsewhere: a batch for each tensor."""
     sizes = [tensor.numel() for tensor in tensors]
     total, start, found = sum(sizes), 0, []

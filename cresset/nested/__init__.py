@@ -40,6 +40,8 @@ def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires
     new = from_items(parts, _layout(layout))
     if len(parts) == 1:
         new._become(new._with(new._recorded.clone()))
+    if pin_memory:
+        new._become(new._with(new._recorded.pin_memory()))
     return new.requires_grad_() if requires_grad else new
 
 
@@ -64,6 +66,12 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
     return from_items([cresset.as_tensor(t, dtype=dtype, device=device) for t in ts], _layout(layout))
 
 
+def _check_lengths(lengths, least, most):
+    """Compare what a caller says of the lengths with what they are."""
+    if (least is not None and least > min(lengths)) or (most is not None and most < max(lengths)):
+        raise RuntimeError(f"nested_tensor_from_jagged(): min_seqlen={least} and max_seqlen={most} do not fit lengths from {min(lengths)} to {max(lengths)}")
+
+
 def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=None, min_seqlen=None, max_seqlen=None):
     """A nested tensor of layout torch.jagged on packed `values`, which it shares; gradients flow back to them.
 
@@ -71,6 +79,7 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
         offsets: where each component begins, and where the last ends.
         lengths: how long each is, when there are gaps between them, or in place of offsets.
         jagged_dim: the ragged dimension of the result; 1 by default.
+        min_seqlen, max_seqlen: bounds of the lengths, which are checked.
 
     >>> nt = cresset.nested.nested_tensor_from_jagged(cresset.arange(5.0), cresset.tensor([0, 2, 5]))
     >>> [t.tolist() for t in nt.unbind()]
@@ -85,6 +94,10 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
         raise RuntimeError(f"nested_tensor_from_jagged(): Expected jagged_dim >=1 and at most {values.dim()}, got {ragged}")
     offsets = offsets.detach()
     places = offsets.tolist()
+    if lengths is None and len(places) > 1:
+        _check_lengths([b - a for a, b in zip(places, places[1:], strict=False)], min_seqlen, max_seqlen)
+    elif lengths is not None and lengths.numel():
+        _check_lengths(lengths.tolist(), min_seqlen, max_seqlen)
     size = values.shape[ragged - 1]
     if lengths is not None:
         if lengths.numel() != offsets.numel() - 1:

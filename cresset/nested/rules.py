@@ -99,7 +99,7 @@ def detach(input):
 @rule("_fused_dropout")
 def fused_dropout(input, p, generator=None):
     """Dropout of the packed values, and their mask."""
-    result, mask = _operators["_fused_dropout"](input._recorded, p)
+    result, mask = _operators["_fused_dropout"](input._recorded, p, generator)
     return input._with(result), input._with(mask)
 
 
@@ -107,7 +107,7 @@ def fused_dropout(input, p, generator=None):
 def copy_(input, other, non_blocking=False):
     """Take over the elements of a nested tensor of the same shapes."""
     same_layout("copy_", input, other)
-    input._become(input._with(other._recorded.to(input.dtype).clone()))
+    input._become(input._with(other._recorded.to(input.device, input.dtype, non_blocking, True)))
     return input
 
 

@@ -125,6 +125,8 @@ class NestedTensor(InterpretedTensor):
 
     def is_contiguous(self, memory_format=None):
         """Whether the components lie one after the other without gaps."""
+        if memory_format not in (None, cresset.contiguous_format):
+            raise RuntimeError(f"is_contiguous: a nested tensor has no memory format but torch.contiguous_format, got {memory_format}")
         return self._lengths is None and self._packed.is_contiguous()
 
     def _nested_tensor_size(self):

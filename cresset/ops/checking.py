@@ -7,6 +7,12 @@ import cresset
 from .registry import function
 
 
+def only_strided(who, layout):
+    """Refuse a layout other than torch.strided."""
+    if layout not in (None, cresset.strided):
+        raise RuntimeError(f"{who}: not implemented for sparse types, got layout={layout}; it is for torch.strided")
+
+
 @function
 def _assert(condition, message):
     """assert condition, message."""

@@ -6,6 +6,7 @@ leaf that wants a gradient; `out=` takes the result.
 
 import cresset
 
+from .checking import only_strided
 from .dimensions import sizes
 from .registry import function, operator
 
@@ -197,6 +198,7 @@ def empty_permuted(
     >>> cresset.empty_permuted((2, 3), (1, 0)).stride()
     (1, 2)
     """
+    only_strided("empty_permuted", layout)
     size, order = sizes(size), sizes(physical_layout)
     if len(size) != len(order):
         raise RuntimeError(

@@ -274,7 +274,10 @@ _OVERLOADS = {
 
 
 def _to_copy(input, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
-    return input.to(device=device, dtype=dtype, non_blocking=non_blocking, copy=True, memory_format=memory_format)
+    if layout not in (None, input.layout):
+        raise RuntimeError(f"_to_copy: to(options) doesn't support converting to a different layout, but got self.layout being {input.layout} and options.layout set as {layout}")
+    copied = input.to(device=device, dtype=dtype, non_blocking=non_blocking, copy=True, memory_format=memory_format)
+    return copied.pin_memory() if pin_memory else copied
 
 
 _ATEN_NAMES = {

@@ -8,11 +8,13 @@ import math
 
 import cresset
 
+from .checking import only_strided
 from .registry import function
 
 
-def _window(who, formula, length, periodic, dtype, device, pin_memory, requires_grad):
+def _window(who, formula, length, periodic, dtype, layout, device, pin_memory, requires_grad):
     """`formula(places, last place)` over the window's places."""
+    only_strided(who, layout)
     if isinstance(length, cresset.Tensor) and length.ndim == 0 and not (length.is_floating_point() or length.is_complex()):
         length = int(length)
     if not isinstance(length, int):
@@ -45,7 +47,7 @@ def bartlett_window(
         rising = place * (2 / last)
         return cresset.where(place <= last // 2, rising, 2 - rising)
 
-    return _window("bartlett_window", formula, window_length, periodic, dtype, device, pin_memory, requires_grad)
+    return _window("bartlett_window", formula, window_length, periodic, dtype, layout, device, pin_memory, requires_grad)
 
 
 @function(out=True)
@@ -62,7 +64,7 @@ def blackman_window(
         half_turn = place * (math.pi / last)
         return (half_turn * 4).cos() * 0.08 - (half_turn * 2).cos() * 0.5 + 0.42
 
-    return _window("blackman_window", formula, window_length, periodic, dtype, device, pin_memory, requires_grad)
+    return _window("blackman_window", formula, window_length, periodic, dtype, layout, device, pin_memory, requires_grad)
 
 
 @function(out=True)
@@ -87,7 +89,7 @@ def hamming_window(
     def formula(place, last):
         return (place * (2 * math.pi / last)).cos() * -beta + alpha
 
-    return _window("hamming_window", formula, window_length, periodic, dtype, device, pin_memory, requires_grad)
+    return _window("hamming_window", formula, window_length, periodic, dtype, layout, device, pin_memory, requires_grad)
 
 
 @function(out=True)
@@ -103,7 +105,7 @@ def hann_window(
     def formula(place, last):
         return (place * (2 * math.pi / last)).cos() * -0.5 + 0.5
 
-    return _window("hann_window", formula, window_length, periodic, dtype, device, pin_memory, requires_grad)
+    return _window("hann_window", formula, window_length, periodic, dtype, layout, device, pin_memory, requires_grad)
 
 
 @function(out=True)
@@ -130,4 +132,4 @@ def kaiser_window(
         x = place * (2 / last) - 1
         return ((1 - x * x).clamp_min(0).sqrt() * beta).i0() / x.new_full((), beta).i0()
 
-    return _window("kaiser_window", formula, window_length, periodic, dtype, device, pin_memory, requires_grad)
+    return _window("kaiser_window", formula, window_length, periodic, dtype, layout, device, pin_memory, requires_grad)

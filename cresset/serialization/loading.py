@@ -155,7 +155,7 @@ class ArchiveLoad(Load):
                 f"load: the storage {key!r} is said to have {size} bytes, its record has {record.size}; the file is damaged"
             )
         if self.memory is not None and not self.swap and record.at % dtype.itemsize == 0 and size:
-            return UntypedStorage.from_buffer(memoryview(self.memory)[record.at : record.at + size])
+            return UntypedStorage._on(memoryview(self.memory)[record.at : record.at + size])
         storage = UntypedStorage(size)
         if size and not options.skips_data():
             self.archive.read_into(f"data/{key}", memoryview(storage._bytes))

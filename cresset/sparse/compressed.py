@@ -11,7 +11,7 @@ from cresset import _native
 from ..interpreted import make, resize
 from . import invariants
 from .coo import as_index, recorded_values
-from .tensor import SparseTensor, layout_error
+from .tensor import SparseTensor, check_masked, layout_error
 
 BY_ROW = (_native.sparse_csr, _native.sparse_bsr)
 BLOCKED = (_native.sparse_bsr, _native.sparse_bsc)
@@ -113,8 +113,10 @@ class CompressedTensor(SparseTensor):
         self._refuse("is_coalesced")
 
     def to_dense(self, dtype=None, *, masked_grad=None):
-        """The tensor with all its zeros."""
+        """The tensor with all its zeros. Gradients have the tensor's indices only (masked_grad=False, if they are recorded, is an error)."""
         from .converting import compressed_to_dense
+
+        check_masked(self, masked_grad)
 
         dense = compressed_to_dense(self)
         return dense if dtype is None else dense.to(dtype)
@@ -197,6 +199,10 @@ def check_parts(first, second, values, size, layout, order):
 
 def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None):
     """See cresset.sparse_compressed_tensor."""
+    if pin_memory:
+        given = {"dtype": dtype, "layout": layout, "device": device, "check_invariants": check_invariants}
+        pinned = sparse_compressed_tensor(compressed_indices, plain_indices, values, size, **given).pin_memory()
+        return pinned.requires_grad_() if requires_grad else pinned
     if layout not in LAYOUTS:
         raise RuntimeError(f"sparse_compressed_tensor: expected layout to be SparseCsr, SparseCsc, SparseBsr or SparseBsc, got {layout}")
     if isinstance(values, cresset.Tensor) and device is None:

@@ -7,7 +7,7 @@ from cresset import _native
 
 from ..interpreted import make, resize
 from . import invariants
-from .tensor import SparseTensor, layout_error
+from .tensor import SparseTensor, check_masked, layout_error
 
 
 class CooTensor(SparseTensor):
@@ -71,7 +71,8 @@ class CooTensor(SparseTensor):
         return self if self._is_coalesced else coalesced(self)
 
     def to_dense(self, dtype=None, *, masked_grad=None):
-        """The tensor with all its zeros."""
+        """The tensor with all its zeros. Gradients have the tensor's indices only (masked_grad=False, if they are recorded, is an error)."""
+        check_masked(self, masked_grad)
         return to_dense(self, dtype)
 
     def sparse_resize_(self, size, sparse_dim, dense_dim):
@@ -229,6 +230,10 @@ def recorded_values(values, dtype, device, requires_grad):
 
 def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None, is_coalesced=None):
     """See cresset.sparse_coo_tensor."""
+    if pin_memory:
+        given = {"dtype": dtype, "device": device, "requires_grad": False, "check_invariants": check_invariants, "is_coalesced": is_coalesced}
+        pinned = sparse_coo_tensor(indices, values, size, **given).pin_memory()
+        return pinned.requires_grad_() if requires_grad else pinned
     if values is None:
         if indices is not None and size is not None:
             raise TypeError("sparse_coo_tensor(): expected indices and values, or a size alone")

@@ -60,6 +60,8 @@ def any_of(input, dim=None, keepdim=False):
     """Whether some element is not zero."""
     if dim is not None:
         raise NotImplementedError("any: along a dimension it is not implemented for sparse tensors; call to_dense() first")
+    if keepdim:
+        raise TypeError("any: keepdim needs a dim")
     return input._recorded.any()
 
 

@@ -24,6 +24,12 @@ def rule(*names):
     return decorate
 
 
+def check_masked(tensor, masked_grad):
+    """Refuse gradients of elements that are not specified, which are not computed."""
+    if masked_grad is False and tensor.requires_grad and cresset.is_grad_enabled():
+        raise NotImplementedError("to_dense: masked_grad=False is not supported for a tensor that requires gradients; they have its indices only")
+
+
 def layout_error(name, wanted, tensor):
     """The error of one who asks a tensor for what its layout does not have."""
     return RuntimeError(f"{name} expected {wanted} tensor layout but got {LAYOUT_NAMES[str(tensor.layout)]}")
@@ -67,7 +73,7 @@ class SparseTensor(InterpretedTensor):
         """The name of the tensor's type; with a dtype, the tensor converted to it."""
         if dtype is None:
             return cresset.empty(0, dtype=self.dtype).type().replace("torch.", "torch.sparse.")
-        return self.to(cresset.empty(0).type(dtype).dtype)
+        return self.to(cresset.empty(0).type(dtype, non_blocking, **kwargs).dtype)
 
     def __iter__(self):
         return iter(self.unbind(0))
@@ -92,7 +98,7 @@ class SparseTensor(InterpretedTensor):
 
     def pin_memory(self, device=None):
         """A copy in page-locked memory."""
-        return self._with(self._recorded.pin_memory())
+        return self._with(self._recorded.pin_memory(device))
 
     def share_memory_(self):
         """Move the memory of the values where other processes can see it."""
@@ -101,8 +107,8 @@ class SparseTensor(InterpretedTensor):
 
     def cuda(self, device=None, non_blocking=False, memory_format=None):
         """The tensor on a CUDA device."""
-        return self.to("cuda" if device is None else device)
+        return self.to("cuda" if device is None else device, non_blocking=non_blocking, memory_format=memory_format)
 
     def cpu(self, memory_format=None):
         """The tensor on the CPU."""
-        return self.to("cpu")
+        return self.to("cpu", memory_format=memory_format)

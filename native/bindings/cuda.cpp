@@ -418,11 +418,12 @@ void add_cuda(PyObject* module) {
     product_settings.reduced_f16 = reduced_f16;
     product_settings.reduced_bf16 = reduced_bf16;
   });
-  m.def("set_convolutions", [](bool enabled, bool benchmark, bool deterministic, bool tf32) {
+  m.def("set_convolutions", [](bool enabled, bool benchmark, bool deterministic, bool tf32, int64_t candidates) {
     cudnn_settings.enabled = enabled;
     cudnn_settings.benchmark = benchmark;
     cudnn_settings.deterministic = deterministic;
     cudnn_settings.tf32 = tf32;
+    cudnn_settings.candidates = candidates;
   });
   m.def("set_cudnn_attention", [](bool enabled) { cudnn_settings.attention = enabled; });
   m.def("set_cudnn_attention_from", [](int64_t work) { return cudnn_settings.attention_from.exchange(work); }, "The least problem for it: batches heads queries keys width.");

@@ -13,6 +13,7 @@ namespace cresset::cuda {
 // cresset.backends.cudnn; `attention` is cresset.backends.cuda.enable_cudnn_sdp, `all_deterministic` is cresset.use_deterministic_algorithms.
 struct CudnnSettings {
   std::atomic<bool> enabled = true, benchmark = false, deterministic = false, tf32 = true, attention = true, all_deterministic = false;
+  std::atomic<int64_t> candidates = 10;  // so many plans does `benchmark` try; 0: all
   std::atomic<int64_t> attention_from = int64_t{1} << 29;  // so many products of numbers: smaller problems do not pay for a plan
   bool wants_deterministic() const { return deterministic || all_deterministic; }
 };

@@ -17,7 +17,7 @@ constexpr int64_t kMostWorkspace = int64_t{1} << 30;
 
 struct Key {
   ConvolutionSizes sizes;
-  int64_t device, tf32, deterministic, benchmark;
+  int64_t device, tf32, deterministic, candidates;  // of plans that are tried
 };
 static_assert(sizeof(Key) == 30 * 8);
 
@@ -110,11 +110,10 @@ Plan fastest(const Place& place, const std::vector<Plan>& plans, const Memory3& 
   return chosen;
 }
 
-constexpr size_t kCandidates = 8;
+constexpr size_t kCandidates = 8, kAll = 1 << 16;
 
 Plan make_plan(const Place& place, const Key& key, const Memory3& memory) {
-  const bool try_several = key.benchmark && !is_capturing(place.stream);
-  const std::vector<Plan> found = find_plans(place, key, try_several ? kCandidates : 1);
+  const std::vector<Plan> found = find_plans(place, key, is_capturing(place.stream) ? 1 : static_cast<size_t>(key.candidates));
   return found.empty() ? Plan{} : found.size() == 1 ? found[0] : fastest(place, found, memory);
 }
 
@@ -134,7 +133,8 @@ PlanCache<Key>& plans() {
 
 bool convolve(const Place& place, const ConvolutionSizes& sizes, void* x, void* w, void* y) {
   if (!cudnn_problem().empty()) return false;
-  const Key key{sizes, place.device, cudnn_settings.tf32, cudnn_settings.wants_deterministic(), cudnn_settings.benchmark};
+  const int64_t several = cudnn_settings.candidates ? cudnn_settings.candidates.load() : static_cast<int64_t>(kAll);
+  const Key key{sizes, place.device, cudnn_settings.tf32, cudnn_settings.wants_deterministic(), cudnn_settings.benchmark ? several : 1};
   const Memory3 memory{{x, w, y}};
   std::lock_guard guard(plans().lock);
   Plan& plan = plans().get(key, [&] { return make_plan(place, key, memory); });

@@ -7,13 +7,15 @@ namespace {
 
 MemoryFormat format_or(const Call& c, int i, MemoryFormat otherwise) { return c.has(i) ? c.args[i].memory_format_ : otherwise; }
 
+void check_rank_of(MemoryFormat format, size_t rank) {
+  check(format != MemoryFormat::channels_last || rank == 4, "required rank 4 tensor to use channels_last format");
+  check(format != MemoryFormat::channels_last_3d || rank == 5, "required rank 5 tensor to use channels_last_3d format");
+}
+
 Dims strides_for(const Tensor& t, MemoryFormat format) {
-  switch (format) {
-    case MemoryFormat::contiguous: return contiguous_strides(t.sizes());
-    case MemoryFormat::preserve: return dense_strides_like(t.sizes(), t.strides());
-    case MemoryFormat::channels_last: check(t.dim() == 4, "required rank 4 tensor to use channels_last format"); break;
-    case MemoryFormat::channels_last_3d: check(t.dim() == 5, "required rank 5 tensor to use channels_last_3d format"); break;
-  }
+  if (format == MemoryFormat::contiguous) return contiguous_strides(t.sizes());
+  if (format == MemoryFormat::preserve) return dense_strides_like(t.sizes(), t.strides());
+  check_rank_of(format, t.sizes().size());
   return channels_last_strides(t.sizes());
 }
 
@@ -81,7 +83,7 @@ void run_named(Call& c) {
     if (c.op.name() == n.name) return convert_to(c, n.dtype, c.tensor(0).device(), false, format_or(c, 1, MemoryFormat::preserve));
 }
 
-void run_cpu(Call& c) { convert_to(c, c.tensor(0).dtype(), Device{}, false, MemoryFormat::preserve); }
+void run_cpu(Call& c) { convert_to(c, c.tensor(0).dtype(), Device{}, false, format_or(c, 1, MemoryFormat::preserve)); }
 
 void run_copy_(Call& c) {
   const Tensor to = c.tensor(0);
@@ -103,11 +105,14 @@ void infer_copy_(Call& c) { expanded_strides("copy_", c.tensor(1), c.tensor(0).s
 void run_resize_(Call& c) {
   const Tensor t = c.tensor(0);
   check(!t->requires_grad, "cannot resize variables that require grad");
+  const MemoryFormat format = format_or(c, 2, MemoryFormat::contiguous);
+  check(format != MemoryFormat::preserve, "resize_: Unsupported memory format Preserve");
+  check_rank_of(format, c.integers(1).size());
   int64_t needed;
   check(!__builtin_mul_overflow(checked_numel(c.integers(1)) + t.offset(), size_of(t.dtype()), &needed), "resize_: Storage size calculation overflowed with sizes=", list(c.integers(1)));
   if (needed > t.storage()->bytes) t->storage->resize(needed);
   t->sizes = Dims(c.integers(1));
-  t->strides = contiguous_strides(t.sizes());
+  t->strides = strides_for(t, format);
   t->update_numel_and_contiguity();
 }
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import warnings
 
@@ -410,3 +411,38 @@ def test_64_megabytes_of_shared_memory_are_enough(tmp_path):
     run = subprocess.run(["unshare", "--mount", "sh", "-c", mount, sys.executable, program], capture_output=True, text=True, timeout=120)
     numbers = [float(i) for i in range(8)]
     assert run.stdout.splitlines() == ["64", f"fork {numbers}", f"spawn {numbers}", "[]"], run.stderr
+
+
+class TestThreadsInAnyOrder:
+    class Slow(Dataset):
+        def __init__(self):
+            self.go = threading.Event()
+
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            if index == 0 and not self.go.wait(20):
+                raise RuntimeError("nobody let the first sample go")
+            return index
+
+    def test_a_batch_that_is_ready_does_not_wait_for_one_that_is_not(self):
+        data = self.Slow()
+        batches = iter(DataLoader(data, num_workers=2, worker_type="thread", in_order=False))
+        first = next(batches).item()
+        data.go.set()
+        rest = [batch.item() for batch in batches]
+        assert first == 1 and sorted(rest) == [0, 2, 3]
+
+    def test_all_come_once_when_a_worker_fails_the_error_comes(self):
+        assert sorted(b.item() for b in DataLoader(range(50), num_workers=3, worker_type="thread", in_order=False)) == list(range(50))
+        data = self.Slow()
+        loader = DataLoader(data, num_workers=1, worker_type="thread", in_order=False, timeout=0.2)
+        with pytest.raises(RuntimeError, match="timed out after 0.2 seconds"):
+            next(iter(loader))
+        data.go.set()
+
+
+def test_a_device_for_pinned_memory_is_warned_about():
+    with pytest.warns(UserWarning, match="pin_memory_device is deprecated"):
+        DataLoader(range(3), pin_memory=True, pin_memory_device="cuda")

@@ -120,3 +120,111 @@ def test_float_functional_is_arithmetic_until_it_is_converted():
     assert f.add_relu(one, -two).item() == 0.0
     with pytest.raises(RuntimeError, match="not intended"):
         f(one)
+
+
+def plain_net():
+    return nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU()).eval()
+
+
+class TestFusingByOnesOwnRules:
+    def test_a_fuser_of_ones_own_is_called_and_its_modules_are_used(self):
+        seen = []
+
+        def fuser(modules, is_qat, more):
+            seen.append(([type(m) for m in modules], is_qat, more))
+            return [nn.Tanh(), nn.Identity()]
+
+        net = q.fuse_modules(plain_net(), ["0", "1"], fuser_func=fuser)
+        assert [type(m) for m in net] == [nn.Tanh, nn.Identity, nn.ReLU]
+        q.fuse_modules_qat(plain_net(), [["0", "1"]], fuser_func=fuser)
+        assert seen == [([nn.Linear, nn.BatchNorm1d], False, {}), ([nn.Linear, nn.BatchNorm1d], True, {})]
+
+    def test_a_fuser_that_gives_too_few_modules_is_refused(self):
+        with pytest.raises(ValueError, match="gave 1 modules for the 2"):
+            q.fuse_modules(plain_net(), ["0", "1"], fuser_func=lambda modules, is_qat, more: modules[:1])
+
+    def test_additional_rules_fuse_what_is_not_known(self):
+        def fuse(is_qat, first, second):
+            return nn.Sequential(first, second)
+
+        custom = {"additional_fuser_method_mapping": {(nn.Linear, nn.Tanh): fuse}}
+        net = nn.Sequential(nn.Linear(2, 2), nn.Tanh()).eval()
+        with pytest.raises(NotImplementedError):
+            q.fuse_modules(net, ["0", "1"])
+        fused = q.fuse_modules(net, ["0", "1"], fuse_custom_config_dict=custom)
+        assert isinstance(fused[0], nn.Sequential) and isinstance(fused[1], nn.Identity)
+        with pytest.raises(ValueError, match="unknown key 'more'"):
+            q.fuse_modules(net, ["0", "1"], fuse_custom_config_dict={"more": {}})
+
+    def test_hooks_of_the_first_and_the_last_are_kept(self):
+        net, seen = plain_net(), []
+        net[0].register_forward_pre_hook(lambda m, x: seen.append("before"))
+        net[2].register_forward_hook(lambda m, x, y: seen.append("after"))
+        q.fuse_modules(net, ["0", "1", "2"])(cresset.ones(1, 4))
+        assert seen == ["before", "after"]
+
+
+class TestPreparingByOnesOwnRules:
+    def watched(self, net, **how):
+        net.qconfig = q.default_qconfig
+        return [name for name, m in q.prepare(net, **how).named_modules() if hasattr(m, "activation_post_process")]
+
+    def test_only_types_of_the_allow_list_are_observed(self):
+        net = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Conv1d(1, 1, 1))
+        assert self.watched(net) == ["0", "2"]
+        assert self.watched(net, allow_list=[nn.Tanh]) == ["1"]
+        assert self.watched(net, allow_list=set()) == []
+
+    def test_modules_with_children_are_observed_when_they_are_named(self):
+        net = nn.Sequential(nn.Sequential(nn.Tanh()), nn.Linear(2, 2))
+        assert self.watched(nn.Sequential(nn.ModuleDict({"a": nn.Linear(2, 2)})), observer_non_leaf_module_list=[nn.ModuleDict]) == ["0"]
+        assert self.watched(net) == ["1"]
+
+    def test_a_module_of_ones_own_is_swapped_in_both_steps(self):
+        class Mine(nn.Module):
+            def forward(self, x):
+                return x
+
+        class Watched(Mine):
+            @classmethod
+            def from_float(cls, module):
+                new = cls()
+                new.qconfig = module.qconfig
+                return new
+
+        class Small(Mine):
+            @classmethod
+            def from_observed(cls, module):
+                return cls()
+
+        net = nn.Sequential(Mine())
+        net.qconfig = q.default_qconfig
+        ready = q.prepare(net, prepare_custom_config_dict={"float_to_observed_custom_module_class": {Mine: Watched}})
+        assert type(ready[0]) is Watched and hasattr(ready[0], "activation_post_process")
+        small = q.convert(ready, convert_custom_config_dict={"observed_to_quantized_custom_module_class": {Watched: Small}})
+        assert type(small[0]) is Small
+
+    def test_children_that_are_not_traced_get_no_qconfig(self):
+        net = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+        net.qconfig = q.default_qconfig
+        q.propagate_qconfig_(net, None, {"non_traceable_module_name": ["0"]})
+        assert not hasattr(net[0], "qconfig") and net[1].qconfig is q.default_qconfig
+
+
+def test_a_scale_that_is_precomputed_is_not_computed_again():
+    net = q.QuantWrapper(nn.Linear(4, 4)).train()
+    net.qconfig = q.get_default_qat_qconfig("qnnpack")
+    ready = q.prepare_qat(net)
+    ready(cresset.randn(8, 4))
+    ready.apply(q.disable_observer)
+    scale = float(ready.module.weight_fake_quant.activation_post_process.calculate_qparams()[0])
+    with cresset.no_grad():
+        ready.module.weight.mul_(5)
+    kept = q.convert(ready, use_precomputed_fake_quant=True).module.weight().q_scale()
+    new = q.convert(ready).module.weight().q_scale()
+    assert kept == pytest.approx(scale) and new == pytest.approx(1.04 * scale, rel=1e-3)  # a moving average
+
+
+def test_a_weight_has_one_dtype():
+    with pytest.raises(RuntimeError, match="Unsupported dtype torch.float16"):
+        nn.quantized.Linear(2, 2, dtype=cresset.float16)

@@ -131,3 +131,95 @@ class TestDLPack:
 
 def test_the_array_namespace_is_the_library():
     assert torch.ones(1).__array_namespace__() is torch
+
+
+class TestFromDLPackArguments:
+    def test_the_device_is_where_the_tensor_comes_to_lie(self):
+        x = torch.arange(3.0)
+        assert torch.from_dlpack(x, device="cpu").data_ptr() == x.data_ptr()
+        assert torch.from_dlpack(x, device=torch.device("meta")).device.type == "meta"
+        with pytest.raises(ValueError, match="without copying"):
+            torch.from_dlpack(x, device="meta", copy=False)
+        with pytest.raises(AssertionError, match="unsupported device type"):
+            torch.from_dlpack(x, device=3)
+
+    def test_copy_is_one_and_its_absence_is_none(self):
+        x = torch.arange(3.0)
+        assert torch.from_dlpack(x, copy=True).data_ptr() != x.data_ptr()
+        assert torch.from_dlpack(x, copy=False).data_ptr() == x.data_ptr()
+
+    def test_a_capsule_has_no_choice(self):
+        for how in ({"device": "cpu"}, {"copy": True}, {"copy": False}):
+            with pytest.raises(AssertionError, match="already a DLPack capsule"):
+                torch.from_dlpack(torch.ones(1).__dlpack__(), **how)
+
+    def test_an_export_stays_on_its_device(self):
+        x = torch.ones(2)
+        x.__dlpack__(dl_device=(1, 0))
+        with pytest.raises(BufferError, match="cannot be exported on"):
+            x.__dlpack__(dl_device=(2, 0))
+
+
+class TestStoragesFromBytes:
+    def test_big_endian_numbers_are_turned_around(self):
+        data = bytes([0, 1, 0, 2])
+        assert torch.TypedStorage.from_buffer(data, "big", dtype=torch.int16).tolist() == [1, 2]
+        assert torch.TypedStorage.from_buffer(data, "little", dtype=torch.int16).tolist() == [256, 512]
+        assert torch.FloatStorage.from_buffer(b"\x3f\x80\0\0", byte_order="big").tolist() == [1.0]
+        assert torch.UntypedStorage.from_buffer(data, "big", dtype=torch.int16).tolist() == [1, 0, 2, 0]
+
+    def test_the_parts_of_a_complex_number_are_turned_around_each(self):
+        parts = b"\x3f\x80\0\0\x40\0\0\0"
+        assert torch.ComplexFloatStorage.from_buffer(parts, "big").tolist() == [1 + 2j]
+
+    def test_the_storage_is_a_copy(self):
+        data = bytearray(range(4))
+        storage = torch.ByteStorage.from_buffer(data, "native")
+        data[0] = 9
+        assert storage.tolist() == [0, 1, 2, 3]
+
+    def test_count_and_offset_choose_a_part(self):
+        assert torch.ShortStorage.from_buffer(bytes(range(8)), "big", 2, 2).tolist() == [0x0203, 0x0405]
+        assert torch.ByteStorage.from_buffer(b"", "native").tolist() == []
+
+    def test_bytes_become_truth_values(self):
+        assert torch.UntypedStorage.from_buffer(bytes([0, 1, 7]), "native", dtype=torch.bool).tolist() == [0, 1, 1]
+
+    @pytest.mark.parametrize(
+        "args, how, error",
+        [
+            (("nope",), {}, ValueError), (("big", 9), {}, ValueError), (("big", -1, 1), {}, ValueError), (("big", -1, 99), {}, ValueError),
+            (("big", -1, -1), {}, ValueError), ((), {}, RuntimeError), (("big",), {"dtype": "x"}, RuntimeError),
+        ],
+    )  # fmt: skip
+    def test_what_does_not_fit_is_refused(self, args, how, error):
+        with pytest.raises(error, match="from_buffer"):
+            torch.TypedStorage.from_buffer(bytes(8), *args, **{"dtype": torch.int16, **how})
+
+    def test_the_dtype_is_given_once(self):
+        with pytest.raises(RuntimeError, match="cannot be None"):
+            torch.UntypedStorage.from_buffer(bytes(8), "big")
+        with pytest.raises(RuntimeError, match="'dtype' can only be specified"):
+            torch.FloatStorage.from_buffer(bytes(8), "big", dtype=torch.float64)
+
+
+class TestResizingInAMemoryFormat:
+    def test_the_strides_are_those_of_the_format(self):
+        other = torch.zeros(1, 3, 2, 2)
+        last = other.to(memory_format=torch.channels_last)
+        assert torch.empty(0).resize_as_(other, memory_format=torch.channels_last).stride() == (12, 1, 6, 3)
+        assert torch.empty(0).resize_(1, 3, 2, 2, memory_format=torch.channels_last).stride() == (12, 1, 6, 3)
+        assert torch.empty(0).resize_as_(last).stride() == (12, 4, 2, 1)
+        assert torch.empty(0).resize_as_(last, memory_format=torch.preserve_format).stride() == (12, 1, 6, 3)
+        assert torch.empty(0).resize_as_(other, memory_format=torch.preserve_format).stride() == (12, 4, 2, 1)
+
+    def test_a_format_of_another_rank_is_refused_before_anything_changes(self):
+        x = torch.zeros(2)
+        with pytest.raises(RuntimeError, match="required rank 4"):
+            x.resize_(2, 3, memory_format=torch.channels_last)
+        with pytest.raises(RuntimeError, match="Unsupported memory format"):
+            x.resize_(2, 3, memory_format=torch.preserve_format)
+        assert x.shape == (2,)
+
+    def test_cpu_gives_the_format(self):
+        assert torch.zeros(1, 3, 2, 2).cpu(memory_format=torch.channels_last).stride() == (12, 1, 6, 3)

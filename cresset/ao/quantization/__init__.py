@@ -22,7 +22,7 @@ from .fake_quantize import (
     enable_fake_quant,
     enable_observer,
 )
-from .fusing import fuse_modules, fuse_modules_qat
+from .fusing import fuse_known_modules, fuse_modules, fuse_modules_qat
 from .observer import (
     FixedQParamsObserver,
     HistogramObserver,

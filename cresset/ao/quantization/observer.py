@@ -306,7 +306,7 @@ class PlaceholderObserver(ObserverBase):
 
     def __init__(self, dtype=cresset.float32, custom_op_name="", compute_dtype=None, quant_min=None, quant_max=None, qscheme=None, eps=None, is_dynamic=False):
         super().__init__(dtype, is_dynamic)
-        self.custom_op, self.compute_dtype = custom_op_name, compute_dtype
+        self.custom_op, self.compute_dtype, self.eps = custom_op_name, compute_dtype, EPS if eps is None else eps
         self.quant_min, self.quant_max = quant_min, quant_max
         self.qscheme = qscheme or cresset.per_tensor_affine
 
@@ -343,6 +343,7 @@ class NoopObserver(ObserverBase):
 
     def __init__(self, dtype=cresset.float16, custom_op_name=""):
         super().__init__(dtype)
+        self.custom_op = custom_op_name
 
     def forward(self, x):
         return x

@@ -45,8 +45,14 @@ def _check_backend(backend):
         raise ValueError(f"Quantization backend ({backend}) is not supported; it is one of {', '.join(_BACKENDS)}")
 
 
+def _check_version(version, known, who):
+    if version not in known:
+        raise AssertionError(f"Version number: {version} in {who} is not supported. Version number must be {' or '.join(map(str, known))}")
+
+
 def get_default_qconfig(backend="x86", version=0):
-    """The observers for static quantisation on a backend."""
+    """The observers for static quantisation on a backend; `version` is 0, as PyTorch has no other."""
+    _check_version(version, (0,), "get_default_qconfig")
     _check_backend(backend)
     if backend == "qnnpack":
         return QConfig(activation=watch.HistogramObserver.with_args(reduce_range=False), weight=watch.default_weight_observer)
@@ -54,7 +60,8 @@ def get_default_qconfig(backend="x86", version=0):
 
 
 def get_default_qat_qconfig(backend="x86", version=1):
-    """The imitations for training with quantisation on a backend."""
+    """The imitations for training with quantisation on a backend. Versions 0 and 1 differ in speed in PyTorch, and not here."""
+    _check_version(version, (0, 1), "get_default_qat_qconfig")
     _check_backend(backend)
     activation = fake.FakeQuantize.with_args(
         observer=watch.MovingAverageMinMaxObserver, quant_min=0, quant_max=255, reduce_range=backend in ("fbgemm", "x86")

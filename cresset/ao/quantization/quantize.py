@@ -1,6 +1,7 @@
 """The steps from a floating-point model to a quantised one: prepare, look at data, convert; or quantize_dynamic in one."""
 
 import copy
+import inspect
 
 import cresset
 from cresset import nn
@@ -37,16 +38,25 @@ def get_default_qat_module_mappings():
 
 
 def propagate_qconfig_(module, qconfig_dict=None, prepare_custom_config_dict=None):
-    """Give every module a `qconfig`: its own, by its name or type in `qconfig_dict`, or its parent's."""
-    _propagate(module, qconfig_dict or {}, getattr(module, "qconfig", None), "")
+    """Give every module a `qconfig`: its own, by its name or type in `qconfig_dict`, or its parent's.
+
+    Args:
+        prepare_custom_config_dict: children of `module` with a name in "non_traceable_module_name" or a type in "non_traceable_module_class" get none.
+    """
+    custom = prepare_custom_config_dict or {}
+    names, kinds = custom.get("non_traceable_module_name", ()), tuple(custom.get("non_traceable_module_class", ()))
+    left_out = [child for name, child in module.named_children() if name in names or type(child) in kinds]
+    _propagate(module, qconfig_dict or {}, getattr(module, "qconfig", None), "", left_out)
 
 
-def _propagate(module, given, parent, name):
+def _propagate(module, given, parent, name, left_out=()):
     config = given.get(name, given.get(type(module), getattr(module, "qconfig", None)))
     if config is None and name not in given:
         config = parent
     module.qconfig = config
     for child_name, child in module.named_children():
+        if any(child is one for one in left_out):
+            continue
         _propagate(child, given, config, f"{name}.{child_name}" if name else child_name)
 
 
@@ -57,6 +67,11 @@ def _observed(module):
 
 def prepare(model, inplace=False, allow_list=None, observer_non_leaf_module_list=None, prepare_custom_config_dict=None):
     """A copy of the model in which observers stand behind the layers that have a `qconfig`, their own or their parent's.
+
+    Args:
+        allow_list: the types of layers that may have one; those that have a quantised form by default.
+        observer_non_leaf_module_list: types of modules with children that get one, too.
+        prepare_custom_config_dict: {"float_to_observed_custom_module_class": {type: the type with `from_float` that takes its place}}.
 
     >>> q = cresset.ao.quantization
     >>> model = q.QuantWrapper(nn.Linear(2, 2))
@@ -70,7 +85,18 @@ def prepare(model, inplace=False, allow_list=None, observer_non_leaf_module_list
         import warnings
 
         warnings.warn("None of the submodule got qconfig applied. Make sure you passed correct configuration through `qconfig_dict` or by assigning the `.qconfig` attribute directly on submodules", stacklevel=2)
-    for module in list(_outermost(model, lambda m: _observed(m) and getattr(m, "qconfig", None) is not None)):
+    custom = (prepare_custom_config_dict or {}).get("float_to_observed_custom_module_class", {})
+    _swap_children(model, lambda m: custom[type(m)].from_float(m) if type(m) in custom and getattr(m, "qconfig", None) is not None else None)
+    parents, observed_custom = tuple(observer_non_leaf_module_list or ()), tuple(custom.values())
+
+    def wanted(m):
+        if getattr(m, "qconfig", None) is None:
+            return False
+        if type(m) in parents or type(m) in observed_custom:
+            return True
+        return _observed(m) if allow_list is None else type(m) in allow_list and not isinstance(m, DeQuantStub) and (not list(m.children()) or _observed(m))
+
+    for module in list(_outermost(model, wanted)):
         _watch(module)
     return model
 
@@ -120,17 +146,26 @@ def _swap_children(module, swapped):
 def convert(
     module, mapping=None, inplace=False, remove_qconfig=True, is_reference=False, convert_custom_config_dict=None, use_precomputed_fake_quant=False
 ):
-    """A copy of a prepared model that has seen data, with layers of integers in the place of those that were observed."""
+    """A copy of a prepared model that has seen data, with layers of integers in the place of those that were observed.
+
+    Args:
+        convert_custom_config_dict: {"observed_to_quantized_custom_module_class": {type: the type with `from_observed` that takes its place}}.
+        use_precomputed_fake_quant: take a weight's scale as its FakeQuantize has it, without looking at the weight again.
+    """
     if is_reference:
         raise NotImplementedError("convert: is_reference=True is not implemented")
     module = module if inplace else copy.deepcopy(module)
     table = _STATIC if mapping is None else mapping
 
+    custom = (convert_custom_config_dict or {}).get("observed_to_quantized_custom_module_class", {})
+
     def swapped(child):
+        if type(child) in custom and getattr(child, "qconfig", None) is not None:
+            return custom[type(child)].from_observed(child)
         if type(child) not in table:
             return None
         ready = isinstance(child, DeQuantStub) or isinstance(getattr(child, "activation_post_process", None), (ObserverBase, FakeQuantizeBase)) or table is not _STATIC
-        return table[type(child)].from_float(child) if ready and (getattr(child, "qconfig", None) or isinstance(child, DeQuantStub)) else None
+        return _made(table[type(child)], child, use_precomputed_fake_quant) if ready and (getattr(child, "qconfig", None) or isinstance(child, DeQuantStub)) else None
 
     own = swapped(module)
     if own is not None:
@@ -196,4 +231,15 @@ def add_quant_dequant(module):
 
 def swap_module(mod, mapping, custom_module_class_mapping=None, use_precomputed_fake_quant=False):
     """The module that `mapping` has for this one's type, made of it; the module itself if there is none."""
-    return mapping[type(mod)].from_float(mod) if getattr(mod, "qconfig", None) is not None and type(mod) in mapping else mod
+    if getattr(mod, "qconfig", None) is None:
+        return mod
+    if type(mod) in (custom_module_class_mapping or {}):
+        return custom_module_class_mapping[type(mod)].from_observed(mod)
+    return _made(mapping[type(mod)], mod, use_precomputed_fake_quant) if type(mod) in mapping else mod
+
+
+def _made(kind, mod, use_precomputed_fake_quant):
+    """A quantised layer of a floating-point one; a class of a program's own may not know the argument."""
+    if "use_precomputed_fake_quant" in inspect.signature(kind.from_float).parameters:
+        return kind.from_float(mod, use_precomputed_fake_quant=use_precomputed_fake_quant)
+    return kind.from_float(mod)

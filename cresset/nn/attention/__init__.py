@@ -1,7 +1,9 @@
-"""Choosing how scaled_dot_product_attention is computed. There is one fused way here; the choice is kept for callers."""
+"""Choosing how scaled_dot_product_attention is computed."""
 
 import contextlib
 import enum
+
+from ...ops.attention_forms import only_forms
 
 __all__ = ["SDPBackend", "sdpa_kernel", "WARN_FOR_UNFUSED_KERNELS"]
 
@@ -19,23 +21,32 @@ class SDPBackend(enum.IntEnum):
     OVERRIDEABLE = 4
 
 
+_FORMS = {
+    SDPBackend.MATH: "math", SDPBackend.FLASH_ATTENTION: "flash", SDPBackend.EFFICIENT_ATTENTION: "mem_efficient", SDPBackend.CUDNN_ATTENTION: "cudnn",
+    SDPBackend.OVERRIDEABLE: "overrideable",
+}  # fmt: skip
+
+
 @contextlib.contextmanager
 def sdpa_kernel(backends, set_priority=False):
-    """Allow only the given ways inside the block.
+    """Allow only the given ways inside the block; an attention that none of them can compute is an error.
+
+    Args:
+        backends: one SDPBackend, or a list of them. On the CPU there are MATH and FLASH_ATTENTION.
+        set_priority: try them in this order.
 
     >>> with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):
     ...     F.scaled_dot_product_attention(*[cresset.zeros(1, 2, 4)] * 3).shape
     torch.Size([1, 2, 4])
     """
-    backends = [backends] if isinstance(backends, SDPBackend) else list(backends)
+    if not isinstance(backends, (SDPBackend, list)):
+        raise AssertionError(f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}")
+    backends = [backends] if isinstance(backends, SDPBackend) else backends
     for backend in backends:
         if not isinstance(backend, SDPBackend):
-            raise AssertionError(
-                f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {backend!r}"
-            )
-    if not backends:
-        raise RuntimeError("sdpa_kernel: at least one backend is needed")
-    yield {}
+            raise AssertionError(f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {backend!r}")
+    with only_forms([_FORMS[backend] for backend in backends if backend in _FORMS], set_priority):
+        yield {}
 
 
 def current_flash_attention_impl():

@@ -6,10 +6,9 @@ import warnings
 import cresset
 
 from ...ops.attention import attention_weights
+from ...ops.attention_forms import SDPAParams, allowed, form_for
 from .dropout import dropout
 from .padding import pad
-
-_FUSED = {cresset.float32, cresset.float64, cresset.float16, cresset.bfloat16}
 
 
 def scaled_dot_product_attention(
@@ -60,17 +59,14 @@ def scaled_dot_product_attention(
                 f"scaled_dot_product_attention: Number of heads in key and value must divide the number of heads in query, "
                 f"they are {key.size(-3)}, {value.size(-3)} and {heads}"
             )
-    dtype = query.dtype
-    mask_learns = attn_mask is not None and attn_mask.requires_grad and cresset.is_grad_enabled()
-    heads_differ = enable_gqa and key.size(-3) != value.size(-3)
-    if dropout_p == 0.0 and not mask_learns and not heads_differ and dtype in _FUSED:
+    form = form_for(SDPAParams(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa))
+    if form != "math":
         return cresset._attention(query, key, value, attn_mask, is_causal, scale, enable_gqa)[0]
-
-    # What the fused operator does not do, of ordinary operators.
+    dtype = query.dtype
     if enable_gqa:
         key = key.repeat_interleave(heads // key.size(-3), -3)
         value = value.repeat_interleave(heads // value.size(-3), -3)
-    if dtype in (cresset.float16, cresset.bfloat16):
+    if dtype in (cresset.float16, cresset.bfloat16) and not allowed["fp16_bf16_reduction_math"]:
         query, key, value = query.float(), key.float(), value.float()
     weights = attention_weights(query, key, attn_mask, is_causal, scale)
     if dropout_p > 0.0:

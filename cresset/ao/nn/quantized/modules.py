@@ -17,8 +17,9 @@ class Quantize(nn.Module):
 
     def __init__(self, scale, zero_point, dtype, factory_kwargs=None):
         super().__init__()
-        self.register_buffer("scale", cresset.tensor([float(scale)]))
-        self.register_buffer("zero_point", cresset.tensor([int(zero_point)]))
+        made = factory_kwargs or {}
+        self.register_buffer("scale", cresset.tensor([float(scale)], **made))
+        self.register_buffer("zero_point", cresset.tensor([int(zero_point)], dtype=cresset.int64, device=made.get("device")))
         self.dtype = dtype
 
     def forward(self, X):
@@ -68,9 +69,10 @@ class _Weighted(nn.Module):
         """Use another weight and bias."""
         self._weight, self._bias = w, None if b is None else b.detach().float()
 
-    def _take(self, layer, observed):
+    def _take(self, layer, observed, precomputed):
         """The weight, bias and scale of a floating-point layer and of the observer behind it."""
-        self.set_weight_bias(quantized_weight(layer.weight, _weight_observer(layer, observed)), layer.bias)
+        precomputed = precomputed and getattr(layer, "weight_fake_quant", None) is not None
+        self.set_weight_bias(quantized_weight(layer.weight, _weight_observer(layer, observed), precomputed), layer.bias)
         scale, zero_point = observed.activation_post_process.calculate_qparams()
         self.scale, self.zero_point = float(scale), int(zero_point)
         return self
@@ -106,6 +108,8 @@ class Linear(_Weighted):
 
     def __init__(self, in_features, out_features, bias_=True, dtype=cresset.qint8):
         super().__init__()
+        if dtype is not cresset.qint8:
+            raise RuntimeError(f"Linear: Unsupported dtype {dtype} of a weight; it is torch.qint8")
         self.in_features, self.out_features = in_features, out_features
         self.set_weight_bias(cresset.quantize_per_tensor(cresset.zeros(out_features, in_features), 1.0, 0, cresset.qint8), cresset.zeros(out_features) if bias_ else None)
 
@@ -117,7 +121,7 @@ class Linear(_Weighted):
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """Of an observed nn.Linear, or of one fused with a relu."""
         layer = mod[0] if isinstance(mod, nn.Sequential) else mod
-        return cls(layer.in_features, layer.out_features, layer.bias is not None)._take(layer, mod)
+        return cls(layer.in_features, layer.out_features, layer.bias is not None)._take(layer, mod, use_precomputed_fake_quant)
 
     def _get_name(self):
         return "Quantized" + type(self).__name__
@@ -154,7 +158,7 @@ class _Conv(_Weighted):
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """Of an observed convolution, or of one fused with a relu."""
         layer = mod[0] if isinstance(mod, nn.Sequential) else mod
-        return cls(layer)._take(layer, mod)
+        return cls(layer)._take(layer, mod, use_precomputed_fake_quant)
 
     def _get_name(self):
         return "Quantized" + type(self).__name__

@@ -3,9 +3,10 @@
 import cresset
 
 
-def quantized_weight(weight, observer):
-    """A weight as a quantised tensor, with the scale that the observer finds."""
-    observer(weight.detach())
+def quantized_weight(weight, observer, precomputed=False):
+    """A weight as a quantised tensor, with the scale that the observer finds, or has found before."""
+    if not precomputed:
+        observer(weight.detach())
     scale, zero_point = observer.calculate_qparams()
     weight = weight.detach().float()
     if observer.qscheme in (cresset.per_channel_affine, cresset.per_channel_symmetric):
