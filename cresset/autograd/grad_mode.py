@@ -3,8 +3,12 @@
 import functools
 import inspect
 import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from cresset import _native
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
     "enable_grad",
@@ -19,7 +23,7 @@ __all__ = [
 class ModeContext:
     """A `with` block that is a decorator too: every call of the function (every step of a generator) runs in a fresh one."""
 
-    def __call__(self, function):
+    def __call__(self, function: F) -> F:
         return run_inside(self.clone, function)
 
     def clone(self):
@@ -130,7 +134,7 @@ class set_grad_enabled(ModeContext):
         self.mode = mode
         self.prev = _native.set_grad_mode(mode)
 
-    def __call__(self, function):
+    def __call__(self, function: F) -> F:
         _native.set_grad_mode(self.prev)  # it was meant for the calls of `function`, not for now
         return super().__call__(function)
 
@@ -181,7 +185,7 @@ class Remembered(ModeContext):
         self.mode, self.prev = bool(mode), type(self).enabled
         type(self).enabled = self.mode
 
-    def __call__(self, function):
+    def __call__(self, function: F) -> F:
         type(self).enabled = self.prev
         return super().__call__(function)
 

@@ -4,11 +4,23 @@ import bisect
 import itertools
 import math
 import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 import cresset
+from cresset import Tensor
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-class Dataset:
+class Samples(Protocol[T_co]):
+    """For type checkers: what a loader takes. A Dataset, a list, whatever answers `samples[index]`."""
+
+    def __getitem__(self, index: Any, /) -> T_co: ...
+
+
+class Dataset(Generic[T_co]):
     """A collection that gives sample `index`: subclasses write `__getitem__` and mostly `__len__`.
 
     A dataset that can fetch many samples at once quicker than one by one may have `__getitems__(indices)` as well, which returns the
@@ -23,46 +35,43 @@ class Dataset:
     [tensor([0, 1, 4, 9])]
     """
 
-    def __class_getitem__(cls, item):
-        return cls
-
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> T_co:
         raise NotImplementedError(f"{type(self).__name__}: a dataset needs a method __getitem__(index)")
 
-    def __add__(self, other):
+    def __add__(self, other: "Dataset[T_co]") -> "ConcatDataset[T_co]":
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset):
+class IterableDataset(Dataset[T_co]):
     """A stream of samples: subclasses write `__iter__`. With several workers each has a copy: `get_worker_info` says which share is its own."""
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError(f"{type(self).__name__}: an iterable dataset needs a method __iter__()")
 
     def __add__(self, other):
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset):
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Sample i is (tensor[i] for each tensor).
 
     >>> TensorDataset(cresset.arange(3), cresset.arange(3) * 10)[2]
     (tensor(2), tensor(20))
     """
 
-    def __init__(self, *tensors):
+    def __init__(self, *tensors: Tensor) -> None:
         if any(tensor.size(0) != tensors[0].size(0) for tensor in tensors):
             raise AssertionError(f"Size mismatch between tensors: they have {[tensor.size(0) for tensor in tensors]} rows")
         self.tensors = tensors
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> tuple[Tensor, ...]:
         return tuple(tensor[index] for tensor in self.tensors)
 
     def __len__(self):
         return self.tensors[0].size(0)
 
 
-class StackDataset(Dataset):
+class StackDataset(Dataset[Any]):
     """Sample i is the tuple, or with keywords the dict, of sample i of each dataset."""
 
     def __init__(self, *args, **kwargs):
@@ -100,7 +109,7 @@ def _several(dataset, indices):
     return [dataset[index] for index in indices]
 
 
-class ConcatDataset(Dataset):
+class ConcatDataset(Dataset[T_co]):
     """One dataset after the other.
 
     >>> ConcatDataset([range(3), range(10, 12)])[4]
@@ -111,7 +120,7 @@ class ConcatDataset(Dataset):
     def cumsum(sequence):
         return list(itertools.accumulate(len(dataset) for dataset in sequence))
 
-    def __init__(self, datasets):
+    def __init__(self, datasets: Iterable[Samples[T_co]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")
@@ -136,7 +145,7 @@ class ConcatDataset(Dataset):
         return self.cumulative_sizes
 
 
-class ChainDataset(IterableDataset):
+class ChainDataset(IterableDataset[Any]):
     """One stream after the other."""
 
     def __init__(self, datasets):
@@ -153,18 +162,18 @@ class ChainDataset(IterableDataset):
         return sum(len(dataset) for dataset in self.datasets)
 
 
-class Subset(Dataset):
+class Subset(Dataset[T_co]):
     """The samples of `dataset` at `indices`.
 
     >>> Subset(range(10, 20), [1, 5])[1]
     15
     """
 
-    def __init__(self, dataset, indices):
+    def __init__(self, dataset: Samples[T_co], indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> T_co:
         if isinstance(index, list):
             return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
@@ -176,7 +185,7 @@ class Subset(Dataset):
         return len(self.indices)
 
 
-def random_split(dataset, lengths, generator=None):
+def random_split(dataset: Samples[T], lengths: Sequence[int | float], generator=None) -> list[Subset[T]]:
     """Split into random subsets without overlap, of the given lengths, or of the given fractions that sum to one.
 
     >>> [len(part) for part in random_split(range(10), [0.7, 0.3])]

@@ -10,16 +10,20 @@ import tempfile
 import threading
 import time
 import warnings
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
 
 import cresset
 
 from . import seeding
 from .arena import Arena
 from .collate import default_collate, default_convert
-from .datasets import IterableDataset
+from .datasets import IterableDataset, Samples
 from .fetching import IterableFetcher, MapFetcher
 from .samplers import BatchSampler, RandomSampler, SequentialSampler, drawn_seed
 from .workers import Epoch, Plan, ProcessWorker, Task, ThreadWorker
+
+T_co = TypeVar("T_co", covariant=True)
 
 
 class _DatasetKind:
@@ -39,7 +43,7 @@ class _InfiniteConstantSampler:
         return itertools.repeat(None)
 
 
-class DataLoader:
+class DataLoader(Generic[T_co]):
     """Iterates over `dataset` in batches.
 
     Args:
@@ -73,7 +77,7 @@ class DataLoader:
     _initialized = False
 
     def __init__(
-        self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
+        self, dataset: Samples[T_co], batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
         multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False, pin_memory_device="", in_order=True, worker_type="process",
     ):  # fmt: skip
         if num_workers < 0:
@@ -127,9 +131,6 @@ class DataLoader:
         self._initialized = True
         self.check_worker_number_rationality()
 
-    def __class_getitem__(cls, item):
-        return cls
-
     def __setattr__(self, name, value):
         if self._initialized and name in ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"):
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
@@ -161,7 +162,7 @@ class DataLoader:
     def _index_sampler(self):
         return self.batch_sampler if self._auto_collation else self.sampler
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         if self._iterator is None:  # workers are started
             self.check_worker_number_rationality()
         if self.persistent_workers and self.num_workers > 0:

@@ -2,20 +2,21 @@
 
 import itertools
 import math
+from collections.abc import Iterator
+from typing import Generic, TypeVar
 
 import cresset
 
+T_co = TypeVar("T_co", covariant=True)
 
-class Sampler:
+
+class Sampler(Generic[T_co]):
     """An order of indices: subclasses write `__iter__`, and `__len__` if they know it."""
 
     def __init__(self, data_source=None):
         pass
 
-    def __class_getitem__(cls, item):
-        return cls
-
-    def __iter__(self):
+    def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError(f"{type(self).__name__}: a sampler needs a method __iter__()")
 
 
@@ -34,7 +35,7 @@ def drawn_seed(generator=None):
     return int(cresset.empty((), dtype=cresset.int64).random_(generator=generator).item())
 
 
-class SequentialSampler(Sampler):
+class SequentialSampler(Sampler[int]):
     """0, 1, 2, …"""
 
     def __init__(self, data_source):
@@ -47,7 +48,7 @@ class SequentialSampler(Sampler):
         return len(self.data_source)
 
 
-class RandomSampler(Sampler):
+class RandomSampler(Sampler[int]):
     """A new random order at each iteration; with `replacement` each index is drawn by itself."""
 
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
@@ -78,7 +79,7 @@ class RandomSampler(Sampler):
         return self.num_samples
 
 
-class SubsetRandomSampler(Sampler):
+class SubsetRandomSampler(Sampler[int]):
     """`indices` in a new random order at each iteration."""
 
     def __init__(self, indices, generator=None):
@@ -92,7 +93,7 @@ class SubsetRandomSampler(Sampler):
         return len(self.indices)
 
 
-class WeightedRandomSampler(Sampler):
+class WeightedRandomSampler(Sampler[int]):
     """`num_samples` indices, each with the probability that its weight has in the sum."""
 
     def __init__(self, weights, num_samples, replacement=True, generator=None):
@@ -110,7 +111,7 @@ class WeightedRandomSampler(Sampler):
         return self.num_samples
 
 
-class BatchSampler(Sampler):
+class BatchSampler(Sampler[list[int]]):
     """Lists of `batch_size` indices of another sampler; the last one is shorter, or left out with `drop_last`.
 
     >>> list(BatchSampler(range(5), 2, drop_last=False))
@@ -133,7 +134,7 @@ class BatchSampler(Sampler):
         return whole + bool(rest and not self.drop_last)
 
 
-class DistributedSampler(Sampler):
+class DistributedSampler(Sampler[int]):
     """The share of process `rank` among `num_replicas`: every so-manieth index of an order that all have in common.
 
     Call `set_epoch` before each epoch, or every epoch has the same order.

@@ -1,5 +1,7 @@
 """Determinants, and the logarithms of large ones."""
 
+from typing import Any
+
 import cresset
 
 from ..autograd.function import BatchFunction
@@ -97,7 +99,7 @@ class SignAndLog(BatchFunction):
 
 
 @with_out
-def slogdet(A):
+def slogdet(A) -> Any:
     """The determinant's sign (a number of size 1, or 0) and the logarithm of its absolute value.
 
     >>> sign, logabsdet = cresset.linalg.slogdet(cresset.tensor([[0.0, 1.0], [1.0, 0.0]]))

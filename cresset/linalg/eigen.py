@@ -4,6 +4,8 @@ In the derivatives, gX is the gradient of X and E the table of differences of th
 ones: phase), so a loss that depends on it has no derivative.
 """
 
+from typing import Any
+
 import cresset
 
 from ..autograd.function import BatchFunction
@@ -118,7 +120,7 @@ def _check_driver(A, driver):
 
 
 @with_out
-def svd(A, full_matrices=True, *, driver=None):
+def svd(A, full_matrices=True, *, driver=None) -> Any:
     """A = U diag(S) Vh with orthonormal columns in U and rows in Vh; S falls and is not negative.
 
     Args:
@@ -193,7 +195,7 @@ def _is_upper(who, UPLO):
 
 
 @with_out
-def eigh(A, UPLO="L"):
+def eigh(A, UPLO="L") -> Any:
     """A = V diag(L) Vᴴ for a symmetric (Hermitian) A, of which one triangle is read; L rises.
 
     >>> cresset.linalg.eigh(cresset.tensor([[3.0, 0.0], [0.0, 1.0]])).eigenvalues
@@ -257,7 +259,7 @@ def _check_finite(who, A):
 
 
 @with_out
-def eig(A):
+def eig(A) -> Any:
     """A V = V diag(L) for any square A that has enough eigenvectors; L and V are complex, in no order.
 
     >>> cresset.linalg.eig(cresset.tensor([[0.0, -1.0], [1.0, 0.0]])).eigenvalues.imag

@@ -3,6 +3,8 @@
 In the derivatives, gX is the gradient of X, Xᴴ the conjugate transpose, and tril and triu keep one triangle.
 """
 
+from typing import Any
+
 import cresset
 
 from ..autograd.function import BatchFunction
@@ -38,7 +40,7 @@ class Cholesky(BatchFunction):
 
 
 @with_out
-def cholesky_ex(A, *, upper=False, check_errors=False):
+def cholesky_ex(A, *, upper=False, check_errors=False) -> Any:
     """`cholesky` that reports failure in `info` (0: fine; k: the leading minor of order k is not positive-definite).
 
     >>> cresset.linalg.cholesky_ex(cresset.tensor([[4.0, 2.0], [2.0, 2.0]])).L
@@ -126,7 +128,7 @@ def _check_pivot(who, A, pivot):
 
 
 @with_out
-def lu_factor_ex(A, *, pivot=True, check_errors=False):
+def lu_factor_ex(A, *, pivot=True, check_errors=False) -> Any:
     """`lu_factor` that reports a zero on the diagonal of U in `info` (0: none; k: element k, counted from 1).
 
     >>> cresset.linalg.lu_factor_ex(cresset.zeros(2, 2)).info
@@ -141,7 +143,7 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False):
 
 
 @with_out
-def lu_factor(A, *, pivot=True):
+def lu_factor(A, *, pivot=True) -> Any:
     """A = P L U in LAPACK's form: L and U in one matrix, and the row exchanges (rows counted from 1). See `lu_solve`.
 
     >>> LU, pivots = cresset.linalg.lu_factor(cresset.tensor([[1.0, 2.0], [2.0, 2.0]]))
@@ -166,7 +168,7 @@ def _check_no_zero(who, info):
 
 
 @with_out
-def lu(A, *, pivot=True):
+def lu(A, *, pivot=True) -> Any:
     """A = P L U: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
 
     Args:
@@ -210,7 +212,7 @@ def check_pivots(who, factor, pivots):
 
 
 @with_out
-def ldl_factor_ex(A, *, hermitian=False, check_errors=False):
+def ldl_factor_ex(A, *, hermitian=False, check_errors=False) -> Any:
     """`ldl_factor` that reports a zero in D in `info` (0: none; k: element k, counted from 1).
 
     >>> cresset.linalg.ldl_factor_ex(cresset.eye(2)).info
@@ -225,7 +227,7 @@ def ldl_factor_ex(A, *, hermitian=False, check_errors=False):
 
 
 @with_out
-def ldl_factor(A, *, hermitian=False):
+def ldl_factor(A, *, hermitian=False) -> Any:
     """A = L D Lᵀ (`hermitian`: L D Lᴴ) for symmetric A, in LAPACK's form, for `ldl_solve`. The lower triangle of A is read.
 
     >>> cresset.linalg.ldl_factor(cresset.tensor([[2.0, 0.0], [0.0, 3.0]])).LD
@@ -329,7 +331,7 @@ def _top(a, rows):
 
 
 @with_out
-def qr(A, mode="reduced"):
+def qr(A, mode="reduced") -> Any:
     """A = Q R with orthonormal columns in Q and an upper triangle R.
 
     Args:

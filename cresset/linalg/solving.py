@@ -1,6 +1,7 @@
 """Linear equations, inverses and least squares."""
 
 import math
+from typing import Any
 
 import cresset
 
@@ -62,7 +63,7 @@ _SINGULAR = (
 
 
 @with_out
-def inv_ex(A, *, check_errors=False):
+def inv_ex(A, *, check_errors=False) -> Any:
     """`inv` that reports a singular matrix in `info`: 0 is fine, k says that element k of U in A = P L U is zero.
 
     >>> cresset.linalg.inv_ex(cresset.zeros(2, 2)).info
@@ -113,7 +114,7 @@ def _solve(who, A, B, left):
 
 
 @with_out
-def solve_ex(A, B, *, left=True, check_errors=False):
+def solve_ex(A, B, *, left=True, check_errors=False) -> Any:
     """`solve` that reports a singular matrix in `info`: 0 is fine, k says that element k of U in A = P L U is zero.
 
     >>> cresset.linalg.solve_ex(cresset.eye(2), cresset.tensor([1.0, 2.0])).result
@@ -359,7 +360,7 @@ class LeastSquares(BatchFunction):
 
 
 @with_out
-def lstsq(A, B, rcond=None, *, driver=None):
+def lstsq(A, B, rcond=None, *, driver=None) -> Any:
     """The X that makes ‖A X - B‖ least, with the squared residuals, the rank and the singular values where they are known.
 
     Args:

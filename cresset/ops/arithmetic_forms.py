@@ -68,31 +68,31 @@ def resolve_neg(input):
 
 
 @function(method=True)
-def is_conj(input):
+def is_conj(input) -> bool:
     """False: conjugation is always carried out here, never pending."""
     return False
 
 
 @function
-def is_inference(input):
+def is_inference(input) -> bool:
     """Whether the tensor was made under inference_mode."""
     return input.is_inference()
 
 
 @function
-def get_device(input):
+def get_device(input) -> int:
     """The number of the tensor's CUDA device, -1 on the CPU."""
     return input.get_device()
 
 
 @function(method=True)
-def is_neg(input):
+def is_neg(input) -> bool:
     """False: negation is always carried out here, never pending."""
     return False
 
 
 @function(method=True)
-def is_nonzero(input):
+def is_nonzero(input) -> bool:
     """Whether the only element is not zero."""
     if input.numel() != 1:
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous" if input.numel() else "Boolean value of Tensor with no values is ambiguous")
@@ -100,19 +100,19 @@ def is_nonzero(input):
 
 
 @function(method=True)
-def is_same_size(input, other):
+def is_same_size(input, other) -> bool:
     """Whether both have the same shape."""
     return input.shape == other.shape
 
 
 @function
-def is_tensor(obj):
+def is_tensor(obj) -> bool:
     """Whether `obj` is a tensor."""
     return isinstance(obj, cresset.Tensor)
 
 
 @function
-def numel(input):
+def numel(input) -> int:
     """The number of elements.
 
     >>> cresset.numel(cresset.zeros(2, 3))
@@ -122,13 +122,13 @@ def numel(input):
 
 
 @function
-def is_floating_point(input):
+def is_floating_point(input) -> bool:
     """Whether the dtype is a floating-point type."""
     return input.is_floating_point()
 
 
 @function
-def is_complex(input):
+def is_complex(input) -> bool:
     """Whether the dtype is complex."""
     return input.is_complex()
 

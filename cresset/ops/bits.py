@@ -1,6 +1,7 @@
 """Functions of how a number is stored: frexp, hash_tensor, and nextafter of half precision."""
 
 import math
+from typing import Any
 
 import cresset
 
@@ -10,7 +11,7 @@ from .return_types import frexp as _frexp_result
 
 
 @function(method=True, out=True)
-def frexp(input):
+def frexp(input) -> Any:
     """Mantissa and exponent: input = mantissa * 2 ** exponent with 1/2 <= |mantissa| < 1.
 
     >>> mantissa, exponent = cresset.frexp(cresset.tensor([6.0, -0.5]))

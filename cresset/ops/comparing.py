@@ -1,5 +1,7 @@
 """Comparing tensors: equality within bounds, membership, distinct elements, places in a sorted sequence."""
 
+from typing import Any
+
 import cresset
 
 from .dimensions import check_tensors
@@ -7,7 +9,7 @@ from .registry import function, operator
 
 
 @function(method=True)
-def equal(input, other):
+def equal(input, other) -> bool:
     """Do two tensors have the same shape and elements? Unlike `eq`, the answer is one bool.
 
     >>> cresset.equal(cresset.tensor([1, 2]), cresset.tensor([1, 2]))
@@ -45,7 +47,7 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 @function(method=True)
-def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> bool:
     """Are all elements close in the sense of `isclose`?
 
     >>> cresset.allclose(cresset.tensor([1.0]), cresset.tensor([1.0 + 1e-7]))
@@ -94,7 +96,7 @@ _unique_runs, _unique_runs_dim = operator("_unique_consecutive"), operator("_uni
 
 
 @function(method=True)
-def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None) -> Any:
     """The distinct elements in increasing order, or the distinct slices along `dim`.
 
     Args:
@@ -119,7 +121,7 @@ def _asked(results, return_inverse, return_counts):
 
 
 @function(method=True)
-def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None) -> Any:
     """The elements (or slices along `dim`) without those that repeat the one before.
 
     >>> cresset.unique_consecutive(cresset.tensor([1, 1, 2, 1]))

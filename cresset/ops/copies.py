@@ -3,6 +3,8 @@
 `<view>_copy` is the view, copied. `<view>_scatter` is its opposite: a copy of the whole in which the view is replaced.
 """
 
+from typing import Any
+
 import cresset
 
 from .batches import copy_for
@@ -218,7 +220,7 @@ def slice_copy(input, dim=0, start=None, end=None, step=1):
 
 
 @function(out=True)
-def split_copy(input, split_size, dim=0):
+def split_copy(input, split_size, dim=0) -> Any:
     """`split`, each piece copied.
 
     >>> cresset.split_copy(cresset.arange(3), 2)
@@ -228,7 +230,7 @@ def split_copy(input, split_size, dim=0):
 
 
 @function(out=True)
-def split_with_sizes_copy(input, split_sizes, dim=0):
+def split_with_sizes_copy(input, split_sizes, dim=0) -> Any:
     """`split` into pieces of the given sizes, each copied.
 
     >>> cresset.split_with_sizes_copy(cresset.arange(3), [1, 2])
@@ -238,7 +240,7 @@ def split_with_sizes_copy(input, split_sizes, dim=0):
 
 
 @function(out=True)
-def unbind_copy(input, dim=0):
+def unbind_copy(input, dim=0) -> Any:
     """`unbind`, each piece copied.
 
     >>> cresset.unbind_copy(cresset.tensor([1, 2]))

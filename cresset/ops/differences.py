@@ -45,7 +45,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
 
 
 @function
-def gradient(input, *, spacing=None, dim=None, edge_order=1):
+def gradient(input, *, spacing=None, dim=None, edge_order=1) -> tuple:
     """Estimate the derivative along each dimension by central differences, exact for parabolas.
 
     Args:

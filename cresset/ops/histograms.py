@@ -1,6 +1,7 @@
 """Counting: how many elements, or how much weight, fall into each bin."""
 
 import math
+from typing import Any
 
 import cresset
 
@@ -27,7 +28,7 @@ histc = operator("histc", """The number of elements in each of `bins` equal inte
 
 
 @function(method=True, out=True)
-def histogram(input, bins, *, range=None, weight=None, density=False):
+def histogram(input, bins, *, range=None, weight=None, density=False) -> Any:
     """The number (or weight) of elements in each bin, and the edges of the bins.
 
     Args:
@@ -54,7 +55,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False):
 
 
 @function
-def histogramdd(input, bins, *, range=None, weight=None, density=False):
+def histogramdd(input, bins, *, range=None, weight=None, density=False) -> Any:
     """The number (or weight) of points in each cell of a grid; the last dimension of `input` holds coordinates.
 
     Args:

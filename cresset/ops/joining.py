@@ -1,5 +1,7 @@
 """Joining tensors and splitting them: stacks, splits, grids and products of vectors, blocks on a diagonal."""
 
+from typing import Any
+
 import cresset
 
 from .dimensions import sequence, wrap_dim
@@ -51,7 +53,7 @@ def _each(tensors, raise_dims):
 
 
 @function
-def atleast_1d(*tensors):
+def atleast_1d(*tensors) -> Any:
     """Each tensor with at least one dimension.
 
     >>> cresset.atleast_1d(cresset.tensor(3))
@@ -61,7 +63,7 @@ def atleast_1d(*tensors):
 
 
 @function
-def atleast_2d(*tensors):
+def atleast_2d(*tensors) -> Any:
     """Each tensor with at least two dimensions; a vector becomes a row.
 
     >>> cresset.atleast_2d(cresset.tensor([3, 4]))
@@ -71,7 +73,7 @@ def atleast_2d(*tensors):
 
 
 @function
-def atleast_3d(*tensors):
+def atleast_3d(*tensors) -> Any:
     """Each tensor with at least three dimensions; a vector lies along the middle one, a matrix gets a last one.
 
     >>> cresset.atleast_3d(cresset.zeros(2), cresset.zeros(2, 3))[1].shape
@@ -213,7 +215,7 @@ def _even_split(who, input, least_ndim, dim, *where):
 
 
 @function(method=True)
-def hsplit(input, indices_or_sections=None, *, sections=None, indices=None):
+def hsplit(input, indices_or_sections=None, *, sections=None, indices=None) -> tuple:
     """Split along the columns (a vector: along its only dimension) into equal sections or at indices.
 
     >>> cresset.hsplit(cresset.arange(4), 2)
@@ -224,7 +226,7 @@ def hsplit(input, indices_or_sections=None, *, sections=None, indices=None):
 
 
 @function(method=True)
-def vsplit(input, indices_or_sections=None, *, sections=None, indices=None):
+def vsplit(input, indices_or_sections=None, *, sections=None, indices=None) -> tuple:
     """Split along the rows into equal sections or at indices.
 
     >>> cresset.vsplit(cresset.tensor([[1, 2], [3, 4]]), 2)
@@ -234,7 +236,7 @@ def vsplit(input, indices_or_sections=None, *, sections=None, indices=None):
 
 
 @function(method=True)
-def dsplit(input, indices_or_sections=None, *, sections=None, indices=None):
+def dsplit(input, indices_or_sections=None, *, sections=None, indices=None) -> tuple:
     """Split along dimension 2 into equal sections or at indices.
 
     >>> [piece.shape for piece in cresset.dsplit(cresset.zeros(1, 2, 4), [1])]
@@ -244,7 +246,7 @@ def dsplit(input, indices_or_sections=None, *, sections=None, indices=None):
 
 
 @function(method=True)
-def unsafe_chunk(input, chunks, dim=0):
+def unsafe_chunk(input, chunks, dim=0) -> tuple:
     """`chunk`, under the name for callers that will write into the pieces.
 
     >>> cresset.unsafe_chunk(cresset.arange(3), 2)
@@ -254,7 +256,7 @@ def unsafe_chunk(input, chunks, dim=0):
 
 
 @function(method=True)
-def unsafe_split(input, split_size, dim=0):
+def unsafe_split(input, split_size, dim=0) -> tuple:
     """`split`, under the name for callers that will write into the pieces.
 
     >>> cresset.unsafe_split(cresset.arange(3), 2)
@@ -264,7 +266,7 @@ def unsafe_split(input, split_size, dim=0):
 
 
 @function(method=True)
-def unsafe_split_with_sizes(input, split_sizes, dim=0):
+def unsafe_split_with_sizes(input, split_sizes, dim=0) -> tuple:
     """`split_with_sizes`, under the name for callers that will write into the pieces.
 
     >>> cresset.unsafe_split_with_sizes(cresset.arange(3), [1, 2])
@@ -274,7 +276,7 @@ def unsafe_split_with_sizes(input, split_sizes, dim=0):
 
 
 @function
-def meshgrid(*tensors, indexing=None):
+def meshgrid(*tensors, indexing=None) -> tuple:
     """The coordinates of a grid: one tensor per vector, all of the grid's shape.
 
     Args:

@@ -1,6 +1,7 @@
 """Functions of matrices that PyTorch also has outside `torch.linalg`, mostly under older names and signatures."""
 
 import math
+from typing import Any
 
 import cresset
 
@@ -32,7 +33,7 @@ def logdet(input):
 
 
 @function(method=True, out=True)
-def slogdet(input):
+def slogdet(input) -> Any:
     """The determinant's sign and the logarithm of its absolute value: another name of `linalg.slogdet`.
 
     >>> cresset.slogdet(cresset.eye(2)).sign
@@ -117,7 +118,7 @@ def cholesky_inverse(input, upper=False):
 
 
 @function(method=True, out=True)
-def qr(input, some=True):
+def qr(input, some=True) -> Any:
     """A = Q R: an older form of `linalg.qr`, where `some` is mode "reduced" and otherwise "complete".
 
     >>> cresset.qr(cresset.eye(2)).R.abs()
@@ -128,7 +129,7 @@ def qr(input, some=True):
 
 
 @function(method=True, out=True)
-def svd(input, some=True, compute_uv=True):
+def svd(input, some=True, compute_uv=True) -> Any:
     """A = U diag(S) Vᴴ: an older form of `linalg.svd` that gives V. Without `compute_uv`, U and V are zeros.
 
     >>> cresset.svd(cresset.tensor([[0.0, 2.0], [1.0, 0.0]])).S
@@ -143,7 +144,7 @@ def svd(input, some=True, compute_uv=True):
 
 
 @function(method=True)
-def lu(A, pivot=True, get_infos=False):
+def lu(A, pivot=True, get_infos=False) -> Any:
     """A = P L U in compact form: an older form of `linalg.lu_factor` that takes singular matrices, with LAPACK's numbers if `get_infos`.
 
     >>> LU, pivots = cresset.lu(cresset.tensor([[1.0, 2.0], [2.0, 2.0]]))
@@ -166,7 +167,7 @@ def lu_solve(b, LU_data, LU_pivots):
 
 
 @function(out=True)
-def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
+def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True) -> Any:
     """P, L and U of a compact factorization; what is not asked for is an empty tensor.
 
     >>> cresset.lu_unpack(*cresset.lu(cresset.tensor([[1.0, 2.0], [2.0, 2.0]]))).P
@@ -181,7 +182,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
 
 
 @function(method=True, out=True)
-def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
+def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False) -> Any:
     """The X with A X = b for triangular A, and a copy of A: an older form of `linalg.solve_triangular`.
 
     >>> cresset.triangular_solve(cresset.tensor([[8.0]]), cresset.tensor([[2.0]])).solution
@@ -194,7 +195,7 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
 
 
 @function(method=True, out=True)
-def geqrf(input):
+def geqrf(input) -> Any:
     """Householder's form of A = Q R, for `linalg.householder_product` and `ormqr`: R above the reflectors, and their factors.
 
     >>> cresset.geqrf(cresset.tensor([[3.0], [4.0]])).a[0].abs()
@@ -279,7 +280,7 @@ def nuclear_norm(input, dim=(-2, -1), keepdim=False):
 
 
 @function
-def svd_lowrank(A, q=6, niter=2, M=None):
+def svd_lowrank(A, q=6, niter=2, M=None) -> tuple:
     """U, S and V of the `q` largest singular values of A (of A - M), found by random projection (Halko and others, 2009).
 
     Args:
@@ -308,7 +309,7 @@ def svd_lowrank(A, q=6, niter=2, M=None):
 
 
 @function
-def pca_lowrank(A, q=None, center=True, niter=2):
+def pca_lowrank(A, q=None, center=True, niter=2) -> tuple:
     """Principal components of the rows of A, by `svd_lowrank` of the centred rows: (U, S, V), V's columns the directions.
 
     >>> U, S, V = cresset.pca_lowrank(cresset.tensor([[1.0, 0.0], [3.0, 0.0]]), q=1)

@@ -94,13 +94,13 @@ def record_stream(input, stream):
 
 
 @function(method=True)
-def is_distributed(input):
+def is_distributed(input) -> bool:
     """Whether the tensor is spread over processes: never, here."""
     return False
 
 
 @function
-def is_signed(input):
+def is_signed(input) -> bool:
     """Whether the dtype has negative numbers.
 
     >>> cresset.is_signed(cresset.tensor([1], dtype=cresset.uint8))

@@ -3,13 +3,15 @@
 The class of quantised tensors is in cresset/quantized.py, which loads at the first call.
 """
 
+from typing import Any
+
 import cresset
 
 from .registry import function
 
 
 @function
-def quantize_per_tensor(input, scale, zero_point, dtype):
+def quantize_per_tensor(input, scale, zero_point, dtype) -> Any:
     """The tensor as integers round(x / scale) + zero_point.
 
     >>> q = cresset.quantize_per_tensor(cresset.tensor([-1.0, 0.0, 1.0]), scale=0.5, zero_point=10, dtype=cresset.quint8)
@@ -48,7 +50,7 @@ def quantize_per_tensor_dynamic(input, dtype, reduce_range):
 
 
 @function(method=True)
-def dequantize(input):
+def dequantize(input) -> Any:
     """The numbers that the integers of a quantised tensor stand for; a floating-point tensor in float32.
 
     >>> cresset.dequantize(cresset.tensor([1.5]))

@@ -1,6 +1,7 @@
 """Shapes anew: flattening, moving and turning dimensions, broadcasting, repeating; views wherever PyTorch has views."""
 
 import math
+from typing import Any
 
 import cresset
 
@@ -367,7 +368,7 @@ def _with_size(shape, dim, size):
 
 
 @function
-def broadcast_shapes(*shapes):
+def broadcast_shapes(*shapes) -> Any:
     """The shape that results when tensors of these shapes are combined elementwise.
 
     >>> cresset.broadcast_shapes((2, 1), (3,), 1)
@@ -392,7 +393,7 @@ def broadcast_shapes(*shapes):
 
 
 @function
-def broadcast_tensors(*tensors):
+def broadcast_tensors(*tensors) -> tuple:
     """Views of the tensors, all expanded to their common shape.
 
     >>> a, b = cresset.broadcast_tensors(cresset.zeros(2, 1), cresset.zeros(3))
@@ -465,7 +466,7 @@ def sum_to_size(input, size, *more_sizes):
 
 
 @function
-def unravel_index(indices, shape):
+def unravel_index(indices, shape) -> tuple:
     """The coordinates, one tensor per dimension, of flat positions in a tensor of shape `shape`.
 
     >>> cresset.unravel_index(cresset.tensor([0, 5]), (2, 3))

@@ -118,7 +118,7 @@ def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 
 
 @function
-def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None) -> tuple:
     """The next (h, c) of a long short-term memory, from hx = (h, c); the weights hold the gates i, f, g, o.
 
     >>> one = cresset.ones(1, 1)
@@ -360,7 +360,7 @@ def _bound(name, args, kwargs):
 
 
 @function
-def lstm(*args, **kwargs):
+def lstm(*args, **kwargs) -> tuple:
     """An LSTM network: (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first), or for packed
     sequences (data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional).
 
@@ -380,7 +380,7 @@ def lstm(*args, **kwargs):
 
 
 @function
-def gru(*args, **kwargs):
+def gru(*args, **kwargs) -> tuple:
     """A GRU network; arguments as of `lstm`, but hx is a single tensor.
 
     >>> w = [cresset.zeros(3, 1)] * 2
@@ -392,7 +392,7 @@ def gru(*args, **kwargs):
 
 
 @function
-def rnn_tanh(*args, **kwargs):
+def rnn_tanh(*args, **kwargs) -> tuple:
     """A network of plain cells with tanh; arguments as of `gru`.
 
     >>> w = [cresset.zeros(1, 1)] * 2
@@ -404,7 +404,7 @@ def rnn_tanh(*args, **kwargs):
 
 
 @function
-def rnn_relu(*args, **kwargs):
+def rnn_relu(*args, **kwargs) -> tuple:
     """A network of plain cells with relu; arguments as of `gru`.
 
     >>> w = [cresset.ones(1, 1)] * 2

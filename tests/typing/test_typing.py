@@ -1,0 +1,66 @@
+"""Type checkers have nothing to say about programs that are right, and say something about those that are wrong."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cresset
+
+HERE = Path(__file__).parent
+PROGRAMS = [HERE / "program.py", HERE / "everyday.py"]
+CALL = re.compile(r"\b(?:torch|F|nn|[a-z]\w*)\.\w+\(")
+
+needs_mypy = pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
+
+
+def mypy(*files, folder):
+    """What mypy says of files with the package that this test runs on."""
+    site = folder / "site"
+    site.mkdir(exist_ok=True)
+    link = site / "cresset"
+    if not link.exists():
+        link.symlink_to(Path(cresset.__file__).parent)
+    (folder / "mypy.ini").write_text("[mypy]\n[mypy-cresset.*]\nignore_errors = True\n")  # as of a package that is installed
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--cache-dir", str(folder / "cache")]
+    environment = {"MYPYPATH": str(site), "PATH": "/usr/bin:/bin"}
+    return subprocess.run([*command, *map(str, files)], cwd=folder, env=environment, capture_output=True, text=True, timeout=280)  # fmt: skip
+
+
+@needs_mypy
+def test_mypy_accepts_everyday_programs_in_its_strict_mode(tmp_path):
+    run = mypy(*PROGRAMS, folder=tmp_path)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@needs_mypy
+def test_mypy_finds_what_is_wrong(tmp_path):
+    """Else the test above would pass on a package that a type checker cannot see."""
+    file = tmp_path / "wrong.py"
+    lines = {
+        "import cresset as torch": None,
+        "x: int = torch.zeros(2).sum()": "Incompatible types in assignment",
+        'y = torch.zeros("2")': "incompatible type",
+        "z = torch.zeros(2).view(2, size=(3,))": "No overload variant",
+        "w = torch.zeroes(2)": "has no attribute",
+        "v = torch.nn.Linear(3)": "Missing positional argument",
+        "u = torch.zeros(2).nope()": "has no attribute",
+    }
+    file.write_text("\n".join(lines) + "\n")
+    said = mypy(file, folder=tmp_path).stdout
+    for number, message in enumerate(lines.values(), 1):
+        found = [line for line in said.splitlines() if line.startswith(f"wrong.py:{number}:")]
+        assert bool(found) == bool(message) and (not message or message in found[0]), said
+
+
+@pytest.mark.parametrize("file", PROGRAMS, ids=lambda file: file.stem)
+def test_the_programs_run(file):
+    run = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_there_are_many_everyday_calls():
+    assert len(CALL.findall(PROGRAMS[1].read_text())) >= 120

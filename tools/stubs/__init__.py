@@ -1,0 +1,1 @@
+"""Prints the type stubs of the package: see __main__.py."""

@@ -1,0 +1,8 @@
+"""Loads the native module that was just linked, so that the package in the source tree can be imported with it."""
+
+import importlib.util
+import sys
+
+_spec = importlib.util.spec_from_file_location("cresset._native", sys.argv[1])
+sys.modules["cresset._native"] = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(sys.modules["cresset._native"])
