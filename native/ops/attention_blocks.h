@@ -18,7 +18,6 @@ struct AttentionBlocks : Kernels<C> {
   using Kernels<C>::kLanes, Kernels<C>::kRows, Kernels<C>::kColumns, Kernels<C>::at;
   static constexpr int64_t kQueries = Problem::kQueries, kKeys = Problem::kKeys;
   static constexpr C kInfinity = std::numeric_limits<C>::infinity();
-  static constexpr C kFar = C(1) / (8 * std::numeric_limits<C>::epsilon());  // where neighbouring numbers are an eighth apart
   static_assert(kKeys % kColumns == 0);
 
   static int64_t padded(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
@@ -167,10 +166,9 @@ struct AttentionBlocks : Kernels<C> {
 
   // score * scale + mask - level. Forward and backward use the same words for it, so that they round alike.
   static Vector shifted(const C* scores, const C* mask, int64_t j, C scale, C level) {
-    const Vector score = at(scores + j);
-    if (mask) return (score * scale + at(mask + j)) - level;
-    // Fused, the product is not rounded, which is the better for it. But far from zero that differs too much from the level, which was.
-    return std::abs(level) < kFar ? score * scale - level : (score * scale + Vector{}) - level;
+    // The zero takes the place of the level in a fused step: with the level there, the product would be rounded or not as the compiler
+    // likes, and backward's weights would not add up to 1.
+    return (at(scores + j) * scale + (mask ? at(mask + j) : Vector{})) - level;
   }
   // The running state of a query's softmax.
   struct Row {
@@ -271,6 +269,14 @@ struct AttentionBlocks : Kernels<C> {
 
   // ---- backward
 
+  // a b + c, rounded as in a tile's loop, which the compiler fuses where the machine can. In the loop below it would not.
+  static C fused(C a, C b, C c) {
+#if defined(__FMA__)
+    return std::fma(a, b, c);
+#else
+    return a * b + c;
+#endif
+  }
   // Summed in the order of the tiles: where one weight is 1, its product with the value and the row's are the same bits, and the slope is 0.
   static void dots(const Problem& p, int64_t begin, int64_t end) {
     constexpr int64_t kTogether = 8;
@@ -285,7 +291,7 @@ struct AttentionBlocks : Kernels<C> {
         C sums[kTogether] = {};
         for (int64_t j = 0; j < width; ++j)
 #pragma GCC unroll 8
-          for (int64_t r = 0; r < kTogether; ++r) sums[r] += x[r * width + j] * y[r * width + j];
+          for (int64_t r = 0; r < kTogether; ++r) sums[r] = fused(x[r * width + j], y[r * width + j], sums[r]);
         std::copy(sums, sums + rows, p.row_dots + head * p.queries + i);
       }
   }

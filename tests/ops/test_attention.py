@@ -98,6 +98,27 @@ def test_gradients_over_several_blocks(causal):
         assert (a - b).abs().max() < 1e-12
 
 
+@pytest.mark.parametrize("queries", [3, 4, 5, 70])
+def test_the_weights_of_backward_add_up_to_one(queries):
+    # With the gradient 1 for one query at a time, the gradient of the values is that query's weights. Scores are large, so
+    # that a weight that is rounded in another way than forward rounded it would be far off.
+    cresset.manual_seed(0)
+    query, key, value = (cresset.empty(2, n, 8).uniform_(-9, 9) for n in (queries, 6, 6))
+    value = value[..., :1].expand(2, 6, queries).contiguous().requires_grad_()
+    attention(query, key, value).backward(cresset.eye(queries).expand(2, queries, queries).contiguous())
+    assert (value.grad.double().sum(1) - 1).abs().max() < 3e-7
+
+
+@pytest.mark.parametrize("width", [7, 8, 64, 100])
+@pytest.mark.parametrize("queries", [1, 3, 9, 70])
+def test_who_sees_one_key_does_not_depend_on_the_score(queries, width):
+    cresset.manual_seed(0)
+    query = cresset.empty(3, queries, 8).uniform_(-9, 9).requires_grad_()
+    key, value = cresset.empty(3, 1, 8).uniform_(-9, 9).requires_grad_(), cresset.empty(3, 1, width).uniform_(-9, 9)
+    attention(query, key, value).square().sum().backward()
+    assert query.grad.count_nonzero() == 0 and key.grad.count_nonzero() == 0
+
+
 def test_a_mask_that_learns_gets_its_gradient():
     q = drawn(1, 3, 2)
     mask = drawn(3, 3, requires_grad=True)
