@@ -56,6 +56,8 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1) -> tuple:
     >>> cresset.gradient(cresset.tensor([1.0, 4.0, 9.0]))
     (tensor([3., 4., 5.]),)
     """
+    if input.dtype == cresset.uint8:
+        raise RuntimeError("gradient: torch.gradient does not support uint8 input: its differences would wrap round.")
     dims = list(range(input.ndim)) if dim is None else wrap_dims(dim, input.ndim, "gradient")
     if isinstance(spacing, cresset.Tensor):
         raise TypeError("gradient: spacing must be a number, a list of numbers or a list of tensors, not a Tensor")
@@ -81,43 +83,46 @@ def _derivative(input, spacing, dim, edge_order):
     """The derivative along one dimension; `spacing` is a number, or the coordinates."""
     length = input.size(dim)
 
-    def part(tensor, start, count):
-        return tensor.narrow(dim - input.ndim, start, count)
+    def part(start, count):
+        return input.narrow(dim, start, count)
 
+    start = [part(place, 1) for place in range(edge_order + 1)]
+    end = [part(length - 1 - place, 1) for place in range(edge_order + 1)]
     if not isinstance(spacing, cresset.Tensor):
-        near_start = far_start = near_end = far_end = spacing
-        inside = (part(input, 2, length - 2) - part(input, 0, length - 2)) / (2 * spacing)
+        inside = (part(2, length - 2) - part(0, length - 2)) / spacing / 2
+        near_start = near_end = spacing
+        if edge_order == 2:
+            first = (start[0] * -1.5 + start[1] * 2 - start[2] * 0.5) / spacing
+            last = (end[2] * 0.5 - end[1] * 2 + end[0] * 1.5) / spacing
     else:
         if spacing.ndim != 1 or spacing.size(0) != length:
             raise RuntimeError(
                 "gradient: expected the coordinates of a dimension to be a vector of its size: "
                 f"{list(spacing.shape)} for size {length}"
             )
-        width = (spacing[1:] - spacing[:-1]).reshape([-1] + [1] * (input.ndim - 1 - dim))
-        near_start, near_end = part(width, 0, 1), part(width, length - 2, 1)
-        far_start, far_end = part(width, min(1, length - 2), 1), part(width, max(0, length - 3), 1)
-        # The derivative of the parabola through a point and its neighbours.
-        before, after = part(width, 0, length - 2), part(width, 1, length - 2)
+        width = spacing.diff()
+        # The derivative of the parabola through a point and its neighbors.
+        before, after = width[:-1], width[1:]
         total = before + after
-        inside = (
-            part(input, 0, length - 2) * (-after / (before * total))
-            + part(input, 1, length - 2) * ((after - before) / (before * after))
-            + part(input, 2, length - 2) * (before / (after * total))
+        weights = (-after / (before * total), (after - before) / (before * after), before / (after * total))
+        inside = sum(
+            weight.reshape([-1] + [1] * (input.ndim - 1 - dim)) * part(place, length - 2)
+            for place, weight in enumerate(weights)
         )
-    start = [part(input, place, 1) for place in range(edge_order + 1)]
-    end = [part(input, length - 1 - place, 1) for place in range(edge_order + 1)]
+        near_start, near_end = width[0], width[-1]
+        if edge_order == 2:
+            first = sum(_end_slope(start, width[0], width[1]))
+            last = -sum(reversed(_end_slope(end, width[-1], width[-2])))
     if edge_order == 1:
         first, last = (start[1] - start[0]) / near_start, (end[0] - end[1]) / near_end
-    else:
-        first, last = _end_slope(start, near_start, far_start), -_end_slope(end, near_end, far_end)
     return cresset.cat([first, inside, last], dim)
 
 
 def _end_slope(points, near, far):
-    """The derivative, at the first of three points, of the parabola through them; they are `near` and `far` apart."""
-    first, second, third = (point * 1.0 for point in points)  # differences of unsigned integers would wrap
-    slope = (second - first) / near
-    return slope - ((third - second) / far - slope) * (near / (near + far))
+    """What each of three points, `near` and `far` apart, adds to the slope at the first of the parabola through them."""
+    total = near + far
+    weights = (-(2 * near + far) / (near * total), total / (near * far), -near / (far * total))
+    return [weight * point for weight, point in zip(weights, points)]
 
 
 @function(name="trapz")

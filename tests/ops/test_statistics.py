@@ -80,9 +80,11 @@ def test_gradient_is_exact_for_parabolas_on_any_grid():
     assert cresset.allclose(slope, 2 * place)
 
 
-def test_a_constant_is_flat_in_half_precision_too():
-    level = cresset.full((4,), 2.0723, dtype=cresset.float16)
-    assert cresset.gradient(level, edge_order=2)[0].tolist() == [0, 0, 0, 0]
+def test_the_ends_of_a_gradient_weigh_three_points():
+    square = cresset.tensor([1.0, 4.0, 9.0, 16.0])
+    # At the start (-1.5 * 1 + 2 * 4 - 0.5 * 9) / 0.5, at the end (0.5 * 4 - 2 * 9 + 1.5 * 16) / 0.5.
+    assert cresset.gradient(square, spacing=0.5, edge_order=2)[0].tolist() == [4.0, 8.0, 12.0, 16.0]
+    assert cresset.gradient(cresset.tensor([1, 4]))[0].tolist() == [3.0, 3.0]
 
 
 def test_histograms_count_every_element_once():
@@ -143,6 +145,7 @@ def test_renorm_shrinks_only_long_rows():
         (lambda x: x.diff(-1), RuntimeError, "order must be non-negative but got -1"),
         (lambda x: x.diff(prepend=x[0]), RuntimeError, "same dimension as input"),
         (lambda x: cresset.gradient(x, edge_order=3), RuntimeError, "only supports edge_order=1 and edge_order=2"),
+        (lambda x: cresset.gradient(x.byte()), RuntimeError, "does not support uint8 input"),
         (lambda x: cresset.gradient(x, spacing=[1.0]), RuntimeError, "a spacing argument of length 1"),
         (lambda x: cresset.trapezoid(x.bool()), RuntimeError, "received a bool input for `y`"),
         (lambda x: x.long().histc(), NotImplementedError, "not implemented for .int64."),
