@@ -77,6 +77,11 @@ class TestResampling:
     def test_nearest_repeats(self):
         assert F.interpolate(cresset.tensor([[[1.0, 2.0]]]), scale_factor=2).tolist() == [[[1, 1, 2, 2]]]
 
+    @pytest.mark.parametrize(("mode", "shape"), [("linear", (1, 1, 5)), ("bilinear", (1, 1, 5, 5)), ("trilinear", (1, 1, 5, 5, 5))])
+    def test_linear_interpolation_to_the_same_size_changes_nothing(self, mode, shape):
+        x = cresset.rand(shape)
+        assert (F.interpolate(x, scale_factor=1.1, mode=mode) == x).all()  # 5 * 1.1 is cut to 5
+
     @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
     def test_constants_stay_constant_with_antialiasing(self, mode):
         image = F.interpolate(cresset.ones(1, 1, 9, 7), size=(4, 3), mode=mode, antialias=True)

@@ -65,12 +65,14 @@ def interpolate(
     if mode == "area":
         return _AREA[spatial](input, sizes[0] if spatial == 1 else sizes)
 
-    # Halves and bytes are interpolated as float32 and rounded once.
+    # Halves and bytes are interpolated as float32 and rounded once; on the CPU the weights of all modes but bilinear have the
+    # precision of the halves, as PyTorch's have there.
     dtype = input.dtype
+    halves = dtype in (cresset.float16, cresset.bfloat16) and mode != "bilinear" and input.device.type == "cpu"
     narrow = not mode.startswith("nearest") and dtype not in (cresset.float32, cresset.float64)
     result = input.to(cresset.float32) if narrow else input
     for k in reversed(range(spatial)):
-        result = _resize(result, k + 2, sizes[k], scales[k], mode, align_corners, antialias)
+        result = _resize(result, k + 2, sizes[k], scales[k], mode, align_corners, antialias, dtype if halves else None)
     if not narrow:
         return result
     return result.to(dtype) if dtype.is_floating_point else (result + 0.5).floor().clamp(0, 255).to(dtype)
@@ -101,9 +103,11 @@ def _target(input, size, scale_factor, recompute, mode):
     return sizes, [None] * spatial if recompute or mode == "area" else scales
 
 
-def _resize(input, dim, size, scale, mode, align_corners, antialias):
-    """`input` with `size` elements along `dim`."""
+def _resize(input, dim, size, scale, mode, align_corners, antialias, precision):
+    """`input` with `size` elements along `dim`; the weights are rounded to the dtype `precision`, if it is not None."""
     old = input.size(dim)
+    if old == size and not antialias and mode.endswith("linear"):  # whatever the scale was that gave this size
+        return input
     if align_corners:
         step = (old - 1) / (size - 1) if size > 1 else 0.0
     else:
@@ -128,7 +132,10 @@ def _resize(input, dim, size, scale, mode, align_corners, antialias):
         first = at.long().clamp(max=old - 1)
         indices = [first, (first + 1).clamp(max=old - 1)]
         part = (at - first).clamp(0, 1)
+        part = part if precision is None else part.to(precision)
         weights = [1 - part, part]
+    if precision is not None:
+        weights = [w.to(precision).to(dtype) for w in weights]
     shape = [-1] + [1] * (input.ndim - 1 - dim)
     return sum(input.index_select(dim, i) * w.reshape(shape) for i, w in zip(indices, weights, strict=True))
 
