@@ -167,20 +167,37 @@ native_group_norm = operator(
 
 
 @native_group_norm.derivative
-def _(grad, input, weight, mean, rstd, N, C, HxW, group, eps):
-    if cresset.is_grad_enabled():
-        grouped = (N, group, C // group, HxW)
+def _(grads, input, weight, mean, rstd, N, C, HxW, group, eps):
+    """Of the mean m and the reciprocal deviation r of n elements, with h = (x - m) r: dx = (dm - dr r² h) / n."""
+    grad, grad_mean, grad_rstd = grads
+    grouped, single, count = (N, group, C // group, HxW), (N, group, 1, 1), C // group * HxW
+    flat = None if grad is None else grad.reshape(grouped)
+    fused = None
+    if grad is not None and not cresset.is_grad_enabled():
+        fused = _once(lambda: cresset._group_norm_backward(grad, input, mean, rstd, weight, N, C, HxW, group))
+    if fused is None or grad_rstd is not None:
         standard, spread = _standardized(input.reshape(grouped), (2, 3), eps)
-        flat = grad.reshape(grouped)
-        scaled = flat if weight is None else flat * weight.reshape(1, group, C // group, 1)
-        yield lambda: _standardized_backward(scaled, standard, spread, (2, 3)).reshape(input.shape)
-        yield lambda: (flat * standard).sum((0, 3)).reshape(C)
-        yield lambda: flat.sum((0, 3)).reshape(C)
-        return
-    gradients = _once(lambda: cresset._group_norm_backward(grad, input, mean, rstd, weight, N, C, HxW, group))
-    yield lambda: gradients(0)
-    yield lambda: gradients(1)
-    yield lambda: gradients(2)
+
+    def to_input():
+        parts = []
+        if fused is not None:
+            parts.append(fused(0).reshape(grouped))
+        elif grad is not None:
+            scaled = flat if weight is None else flat * weight.reshape(1, group, C // group, 1)
+            parts.append(_standardized_backward(scaled, standard, spread, (2, 3)))
+        if grad_mean is not None:
+            parts.append((grad_mean.reshape(single) / count).expand(grouped))
+        if grad_rstd is not None:
+            parts.append(grad_rstd.reshape(single) * spread.square() * standard / -count)
+        return sum(parts[1:], parts[0]).reshape(input.shape)
+
+    yield to_input
+    if grad is not None:
+        yield lambda: (flat * standard).sum((0, 3)).reshape(C) if fused is None else fused(1)
+        yield lambda: flat.sum((0, 3)).reshape(C) if fused is None else fused(2)
+    else:
+        yield lambda: None
+        yield lambda: None
 
 
 @function

@@ -84,6 +84,18 @@ def test_only_the_normalized_tensor_has_a_gradient():
     assert "NativeLayerNormBackward0" in repr(out.grad_fn)
 
 
+@pytest.mark.parametrize("used", [(0,), (1,), (2,), (1, 2), (0, 2), (0, 1, 2)], ids=str)
+def test_gradients_flow_through_the_statistics_of_groups(used):
+    x, weight, bias = (cresset.arange(n, dtype=cresset.float64).mul(7).cos().requires_grad_() for n in (36, 6, 6))
+
+    def statistics(x, weight=weight.detach(), bias=bias.detach()):
+        results = cresset.native_group_norm(x.reshape(2, 6, 3), weight, bias, 2, 6, 3, 3, 1e-5)
+        return [results[which] for which in used]
+
+    inputs = (x, weight, bias) if 0 in used else (x,)
+    assert gradcheck(statistics, inputs) and gradgradcheck(statistics, inputs)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
