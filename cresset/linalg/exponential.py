@@ -54,12 +54,20 @@ class Exponential(BatchFunction):
 
     @staticmethod
     def backward(ctx, grad):
-        """gA is the upper right block of exp([[Aᴴ, g], [0, Aᴴ]])."""
+        """gA is the upper right block of exp([[Aᴴ, g], [0, Aᴴ]]).
+
+        It is linear in g, which is first brought near the size of A: the block of a large g would be halved and squared
+        more often than A needs, and each squaring doubles the error.
+        """
         (A,) = ctx.saved_tensors
         n = A.size(-1)
-        top = cresset.cat([A.mH, grad], -1)
+        with cresset.no_grad():
+            sizes = (M.abs().amax((-2, -1), keepdim=True) for M in (grad, A))
+            exponent = cresset.sub(*(size.log2().nan_to_num(0, 0, 0) for size in sizes)).floor()
+            scale = cresset.exp2(exponent).to(A.dtype)
+        top = cresset.cat([A.mH, grad / scale], -1)
         below = cresset.cat([cresset.zeros_like(A), A.mH], -1)
-        return Exponential.apply(cresset.cat([top, below], -2))[..., :n, n:]
+        return Exponential.apply(cresset.cat([top, below], -2))[..., :n, n:] * scale
 
 
 @with_tensors

@@ -89,7 +89,9 @@ def cholesky(input, upper=False):
     >>> cresset.cholesky(cresset.tensor([[4.0]]))
     tensor([[2.]])
     """
-    return cresset.linalg.cholesky(input, upper=upper) if input.numel() else cresset.empty_like(input)
+    if not input.numel():
+        return input.clone(memory_format=cresset.contiguous_format)
+    return cresset.linalg.cholesky(input, upper=upper)
 
 
 @function(method=True, out=True)

@@ -98,6 +98,26 @@ def test_derivative_agrees_with_finite_differences(name, dtype):
     assert gradgradcheck(outputs, inputs)
 
 
+def test_the_gradient_of_matrix_exp_is_precise_however_large_the_gradient_is_that_comes_in():
+    A = cresset.tensor([[1.0, 9.0, -3.0], [2.0, 4.0, 8.0], [0.5, -7.0, 6.0]], requires_grad=True)
+    for size in (1e-30, 1e-3, 1.0, 1e6, 1e30):
+        incoming = size * cresset.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 4.0], [2.0, 2.0, 1.0]])
+        (grad,) = cresset.autograd.grad(linalg.matrix_exp(A), A, incoming)
+        (exact,) = cresset.autograd.grad(linalg.matrix_exp(double := A.double()), double, incoming.double())
+        assert (grad - exact).abs().max() < 1e-5 * exact.abs().max()
+    (none,) = cresset.autograd.grad(linalg.matrix_exp(A), A, cresset.zeros(3, 3))
+    assert none.tolist() == [[0.0] * 3] * 3
+
+
+def test_the_older_cholesky_of_no_elements_keeps_the_graph():
+    for shape in ((0, 0), (0, 5, 5), (2, 0, 0)):
+        A = cresset.empty(shape, requires_grad=True)
+        L = cresset.cholesky(A)
+        assert L.requires_grad and L.shape == A.shape
+        L.sum().backward()
+        assert A.grad.shape == A.shape
+
+
 def test_det_of_a_singular_matrix_has_the_cofactors_for_its_gradient():
     A = cresset.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=cresset.float64, requires_grad=True)
     linalg.det(A).backward()
