@@ -164,16 +164,18 @@ int dtype_from_format(const char* f, Py_ssize_t size) {
   return -1;
 }
 
+// NumPy tells types of the same size apart by these letters: its int64 is the C type that int64_t is, as PyTorch's is.
+constexpr bool kLong = std::is_same_v<int64_t, long>;
 const char* format_of(Dtype d) {
   switch (d) {
     case Dtype::u8: return "B";
     case Dtype::i8: return "b";
     case Dtype::i16: return "h";
     case Dtype::i32: return "i";
-    case Dtype::i64: return "q";
+    case Dtype::i64: return kLong ? "l" : "q";
     case Dtype::u16: return "H";
     case Dtype::u32: return "I";
-    case Dtype::u64: return "Q";
+    case Dtype::u64: return kLong ? "L" : "Q";
     case Dtype::f16: return "e";
     case Dtype::f32: return "f";
     case Dtype::f64: return "d";

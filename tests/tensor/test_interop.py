@@ -73,6 +73,7 @@ class TestNumPy:
         array = self.np.zeros((2, 3), dtype=dtype)
         t = torch.from_numpy(array)
         assert str(t.dtype) == "torch." + dtype and t.numpy().dtype == array.dtype
+        assert t.numpy().dtype.char == array.dtype.char  # NumPy has two types of 8 bytes, and other libraries know one
         t.T[2, 0] = 1
         assert array[0, 2] == 1
         t.numpy()[1, 1] = 1
