@@ -131,6 +131,8 @@ def __getattr__(name):
         return _importlib.import_module(".func", __name__).vmap
     if name == "_C":
         return _native
+    if name == "torch":  # PyTorch's module holds itself, too
+        return _importlib.import_module(__name__)
     raise _missing_names.MissingName(__name__, name)
 
 

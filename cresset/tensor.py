@@ -4,6 +4,7 @@ Those of autograd are in autograd/engine.py.
 """
 
 import builtins
+import sys
 import warnings
 
 from . import _native
@@ -539,10 +540,10 @@ def __torch_function__(cls, func, types, args=(), kwargs=None):
     if not all(issubclass(cls, t) for t in types):
         return NotImplemented
     with _without_overrides() as here:
-        # Asked again for a function that runs already, though nobody here asks now: it is another library's, such as
-        # PyTorch's, which sees __torch_function__ and would ask for ever.
+        # Asked again for a function that runs already, though nobody here asks now: it is PyTorch's, which sees
+        # __torch_function__ and would ask for ever.
         if not here.before and func in _RUNNING:
-            raise TypeError(f"{getattr(func, '__name__', func)}: a function of another library got a cresset tensor")
+            func = _ours_for(func)
         _RUNNING.append(func)
         try:
             result = func(*args, **(kwargs or {}))
@@ -552,6 +553,18 @@ def __torch_function__(cls, func, types, args=(), kwargs=None):
 
 
 _RUNNING = []  # the functions that __torch_function__ runs now
+
+
+def _ours_for(func):
+    """Our function of the name that an installed PyTorch has for `func`."""
+    overrides = sys.modules.get("torch.overrides")
+    name = overrides.resolve_name(func) if overrides else None
+    ours = sys.modules[__package__] if name else None
+    for part in (name or "").split(".")[1:]:
+        ours = getattr(ours, part, None)
+    if ours is None or ours is func:
+        raise TypeError(f"{name or getattr(func, '__name__', func)}: a function of another library got a cresset tensor; there is none of its name here")
+    return ours
 
 
 def _converted(result, cls):

@@ -3,7 +3,9 @@
 With C = A B, the gradients are dA = dC Bᴴ and dB = Aᴴ dC, where ᴴ transposes and conjugates.
 """
 
-from .registry import operator
+import cresset
+
+from .registry import function, operator
 
 
 def _adjoint(matrix):
@@ -222,3 +224,31 @@ operator(
     tensor([[1.2500]])
     """,
 )
+
+
+@function(out=True)
+def _scaled_mm_v2(
+    input, mat2, scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b, bias, out_dtype, contraction_dim=(), use_fast_accum=False
+):
+    """`_scaled_mm` with lists of scales and of how each is laid out: 0 for one of the whole matrix, 1 for one of each row.
+
+    >>> x = cresset.tensor([[1.0, 2.0]]).to(cresset.float8_e4m3fn)
+    >>> half = cresset.tensor(0.5)
+    >>> cresset._scaled_mm_v2(x, x.t(), [half], [0], [0], [half], [0], [0], None, cresset.float32)
+    tensor([[1.2500]])
+    """
+    recipes, scales = [*recipe_a, *recipe_b], [*scale_a, *scale_b]
+    counts = {0: [1, 1], 1: [input.size(0), mat2.size(-1)]}
+    if len(set(recipes)) != 1 or [scale.numel() for scale in scales] != counts.get(recipes[0]):
+        raise ValueError(
+            "_scaled_mm_v2: Invalid scaling configuration. Both recipes must be 0 (one scale for the matrix) or both 1 (one for "
+            f"each row and column), with one tensor each; got recipes {recipes} and scales of {[list(s.shape) for s in scales]}"
+        )
+    if any(swizzle_a) or any(swizzle_b):
+        raise ValueError(f"_scaled_mm_v2: does not support swizzle; got {list(swizzle_a)} and {list(swizzle_b)}")
+    if contraction_dim and [dim % 2 for dim in contraction_dim] != [1, 0]:
+        raise ValueError(
+            "_scaled_mm_v2: contraction_dim must have exactly 2 elements, the columns of input and the rows of mat2: (1, 0); "
+            f"got {tuple(contraction_dim)}"
+        )
+    return cresset._scaled_mm(input, mat2, *scales, bias, None, out_dtype, use_fast_accum)

@@ -25,7 +25,6 @@ LEFT_OUT = {
     "as_strided_scatter": "PyTorch gives the input the gradient of the elements that were overwritten",
     "as_strided": "samples with overlapping memory",
     "nn.functional.linear_cross_entropy": "PyTorch's is differentiated once",
-    "nn.functional.triplet_margin_with_distance_loss": "the samples hold a module of PyTorch",
     "nextafter": "a step to the next number has no gradient here",
     "bfloat16": "rounded",
     "half": "rounded",

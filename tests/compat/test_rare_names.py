@@ -43,6 +43,13 @@ PROGRAMS = [
     "torch.hash_tensor(torch.tensor([1.0, 2.0, 3.0])), torch.hash_tensor(torch.arange(12).reshape(3, 4), 1), torch.hash_tensor(torch.arange(12).reshape(3, 4), 0, keepdim=True)",
     "torch.hash_tensor(torch.arange(12).reshape(3, 4), (0, 1)), torch.tensor([True, True]).hash_tensor()",
     "torch.hash_tensor(torch.empty(0))",
+    "torch.hash_tensor(torch.ones(2)).numpy().dtype.char, torch.tensor([1]).numpy().dtype.char",
+    "x = torch.arange(20).mul(7).remainder(11).div(3).reshape(4, 5)\n[torch.gradient(x.to(d), spacing=s, edge_order=e) for d in (torch.float32, torch.bfloat16, torch.float16) for s in (1, 0.3, [2.0, 0.7]) for e in (1, 2)]",
+    "x, s = torch.arange(20).mul(7).remainder(11).div(3).reshape(4, 5), [torch.tensor([0.0, 1.0, 3.0, 4.5]), torch.tensor([0.0, 1.0, 2.0, 4.0, 9.0])]\n[torch.gradient(x.to(d), spacing=s, edge_order=e) for d in (torch.float32, torch.float64, torch.bfloat16) for e in (1, 2)]",
+    "torch.gradient(torch.ones(3, dtype=torch.uint8))",
+    "x = torch.arange(60).mul(7).remainder(11).div(3).bfloat16()\n[torch.nn.functional.interpolate(x.reshape(s), size=n, mode=m, align_corners=a) for s, n, m in (((2, 3, 10), 17, 'linear'), ((2, 3, 2, 5), (5, 7), 'bicubic'), ((1, 1, 3, 4, 5), (5, 7, 6), 'trilinear')) for a in (True, False)]",
+    "[torch.nn.functional.interpolate(torch.arange(5.0).square().reshape(1, 1, 5), scale_factor=s, mode='linear') for s in (1.0, 1.1, 0.99)]",
+    "torch.torch is torch",
     "torch.hash_tensor(torch.empty(0, 3), 0)",
     "torch.hash_tensor(torch.ones(2), 3)",
     "torch.hash_tensor(torch.ones(2), mode=1)",
@@ -87,9 +94,28 @@ def test_result_types_have_names():
     assert {name for name in theirs if not name.endswith("_out")} <= set(dir(cresset.return_types))
 
 
-def test_a_function_of_pytorch_refuses_a_tensor_of_cresset():
+def test_a_function_of_pytorch_runs_ours_of_its_name_on_our_tensors():
     torch = pytest.importorskip("torch")
     import cresset
 
-    with pytest.raises(TypeError, match="a function of another library got a cresset tensor"):
+    x = cresset.tensor([[3.0, 4.0]], requires_grad=True)
+    distance = torch.nn.PairwiseDistance(eps=0.0)(x, cresset.zeros(1, 2))
+    assert type(distance) is cresset.Tensor and distance.tolist() == [5.0]
+    distance.sum().backward()
+    assert (x.grad - cresset.tensor([[0.6, 0.8]])).abs().max() < 1e-6
+    assert torch.relu(-x).tolist() == torch.nn.functional.relu(-x).tolist() == [[0.0, 0.0]]
+    loss = cresset.nn.functional.triplet_margin_with_distance_loss(
+        x, cresset.zeros(1, 2), cresset.ones(1, 2), distance_function=torch.nn.PairwiseDistance(eps=0.0)
+    )
+    assert abs(loss.item() - (1 + 5 - 13**0.5)) < 1e-6
+
+
+def test_a_function_of_pytorch_refuses_our_tensors_beside_its_own_or_without_a_name_here(monkeypatch):
+    torch = pytest.importorskip("torch")
+    import cresset
+
+    with pytest.raises(TypeError):
+        torch.add(cresset.ones(2), torch.ones(2))
+    monkeypatch.setattr(torch.overrides, "resolve_name", lambda func: "torch.no_such_function")
+    with pytest.raises(TypeError, match="no_such_function: a function of another library got a cresset tensor"):
         torch.nn.functional.pairwise_distance(cresset.ones(2), cresset.ones(2))

@@ -37,3 +37,39 @@ def test_scales_that_do_not_fit(scale):
     ours = cresset.zeros(16, 32).to(cresset.float8_e4m3fn)
     with pytest.raises(ValueError, match="Invalid scaling configuration"):
         cresset._scaled_mm(ours, ours.t(), cresset.ones(scale), cresset.tensor(1.0))
+
+
+ONE, ROWS, COLUMNS = [1.0], [[0.5]] * 16, [[2.0] * 24]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        (ONE, [0], [0], ONE, [0], [0], None, "float32"),
+        (ROWS, [1], [], COLUMNS, [1], [], [1.0] * 24, "float32"),
+        (ROWS, [1], [0], COLUMNS, [1], [0], None, None),
+        (ONE, [0], [0], ONE, [0], [0], None, "bfloat16", [1, 0]),
+        (ROWS, [0], [0], COLUMNS, [0], [0], None, "float32"),
+        (ROWS, [2], [0], COLUMNS, [2], [0], None, "float32"),
+        (ONE, [1], [0], ONE, [0], [0], None, "float32"),
+        (ONE, [0], [1], ONE, [0], [1], None, "float32"),
+        (ONE, [0], [0], ONE, [0], [0], None, "float32", [0]),
+    ],
+    ids=str,
+)
+def test_lists_of_scales(call):
+    torch.manual_seed(0)
+    results = []
+    for lib, a, b in zip((torch, cresset), both(torch.randn(16, 32).to(torch.float8_e4m3fn)), both(torch.randn(24, 32).to(torch.float8_e4m3fn))):
+        scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b, bias, out, *rest = call
+        scale_a, scale_b = lib.tensor(scale_a), lib.tensor(scale_b)
+        bias, out = bias and lib.tensor(bias), out and getattr(lib, out)
+        try:
+            result = lib._scaled_mm_v2(a, b.t(), [scale_a], recipe_a, swizzle_a, [scale_b], recipe_b, swizzle_b, bias, out, *rest)
+            results.append((str(result.dtype), result.float()))
+        except Exception as error:
+            results.append((type(error), None))
+    (expected_kind, expected), (kind, result) = results
+    assert kind == expected_kind
+    if expected is not None:
+        torch.testing.assert_close(torch.from_numpy(result.numpy()), expected, rtol=0.13 if call[7] is None else 1e-2, atol=1e-5)
