@@ -520,14 +520,21 @@ def resize_as_(self, other, memory_format=None):
     return self.resize_(other.shape, memory_format=suggested if last else _native.contiguous_format)
 
 
+def refuse_gradient(name, *tensors):
+    if any(t.requires_grad for t in tensors):
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+
+
 def map_(self, other, callable):
     """Replace each element by callable(element, element of other)."""
+    refuse_gradient("map_", self, other)
     flat = [callable(a, b) for a, b in zip(self.reshape(-1).tolist(), other.expand_as(self).reshape(-1).tolist(), strict=True)]
     return self.copy_(_native.make_tensor(flat, self.dtype, None).reshape(self.shape))
 
 
 def apply_(self, callable):
     """Replace each element by callable(element)."""
+    refuse_gradient("apply_", self)
     flat = [callable(a) for a in self.reshape(-1).tolist()]
     return self.copy_(_native.make_tensor(flat, self.dtype, None).reshape(self.shape))
 

@@ -4,6 +4,7 @@ import functools
 import warnings
 
 import cresset
+from cresset.tensor import refuse_gradient
 
 from .registry import function, functions, methods
 
@@ -34,6 +35,7 @@ def map2_(input, x, y, callable):
     >>> cresset.tensor([1.0, 2.0]).map2_(cresset.ones(2), cresset.zeros(2), lambda a, b, c: a + b + c)
     tensor([2., 3.])
     """
+    refuse_gradient("map2_", input, x, y)
     columns = (t.expand_as(input).reshape(-1).tolist() for t in (input, x, y))
     made = [callable(*elements) for elements in zip(*columns, strict=True)]
     return input.copy_(cresset.tensor(made, dtype=input.dtype).reshape(input.shape))

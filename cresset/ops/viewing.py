@@ -160,11 +160,6 @@ view.operator.derivative(_reshape_back, overload="")
 reshape.derivative(_reshape_back)
 
 
-@operator("view.dtype").derivative
-def _(grad, input_info):
-    yield lambda: grad.view(input_info.dtype)
-
-
 as_strided = operator("as_strided", """A view with the given sizes, strides and offset into the storage, all in elements.""")
 
 

@@ -109,11 +109,27 @@ static uint32_t history_of(const Tensor& base) {
   return s ? s->history : 0;
 }
 
+// Recording a change of a view, or of what it shows (`indirect`), is refused where its own history would then be wrong.
+static void check_origin(const Tensor& t, bool indirect) {
+  const ViewOrigin origin = static_cast<ViewOrigin>(t->view_origin);
+  if (origin == ViewOrigin::ordinary) return;
+  const char* what = indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
+  check(origin != ViewOrigin::several_views, "A tensor that was made together with others (by split, unbind, chunk, ...) is a view and ", what, ". This view is the output of a function that returns multiple views. "
+        "Such functions do not allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
+  check(origin != ViewOrigin::function, "A result of an autograd.Function is a view and ", what, ". This view was created inside a custom Function (or because an input was returned as-is): "
+        "recording the change would pass by the function's own backward. Clone the result first.");
+  const bool inference = origin == ViewOrigin::inference;
+  const char* mode = inference ? "inference" : "no_grad";
+  check(false, "A view was created in ", mode, " mode and ", what, inference ? " in normal mode" : " with grad mode enabled", ". Given that this use case is ambiguous and error-prone, it is forbidden. "
+        "You can clarify your code by moving both the view and the inplace either both inside the ", mode, " block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).");
+}
+
 RefPtr<Node> grad_fn(const Tensor& t) {
   if (t->base) {
     const Tensor base(t->base);
     const uint32_t now = history_of(base);
     if (now != t->seen_history) {
+      if (base->requires_grad) check_origin(t, true);
       AutogradState& state = state_for_writing(t.get());
       t->seen_history = now;
       if (base->requires_grad) {
@@ -135,8 +151,6 @@ RefPtr<Node> grad_fn(const Tensor& t) {
 
 void renew_view(const TensorImpl& view) {
   const Tensor t(const_cast<TensorImpl*>(&view)), base(t->base);
-  grad_fn(t);
-  if (t->has_tangent || !base->has_tangent) return;
   const AutogradState& of_base = *state_of(base.get());
   for (const AutogradState::Tangent& of : std::vector(of_base.tangents)) {
     // Only where the same strides show the same elements: not in a view as another dtype, nor where the layouts differ.
@@ -147,7 +161,7 @@ void renew_view(const TensorImpl& view) {
   }
 }
 
-bool is_leaf(const Tensor& t) { return !t->requires_grad || !grad_fn(t); }
+bool is_leaf(const Tensor& t) { return !requires_grad(t) || !grad_fn(t); }
 
 Edge gradient_edge(const Tensor& t) {
   if (RefPtr<Node> node = grad_fn(t)) return {node, state_of(t.get())->output_index};
@@ -215,15 +229,8 @@ void check_inplace(const char* who, const Tensor& t, bool record) {
   if (!modes.grad_enabled) return;
   if (t->base) {
     const Tensor base(t->base);
-    if (record || t->requires_grad || base->requires_grad) {
-      const ViewOrigin origin = static_cast<ViewOrigin>(t->view_origin);
-      check(origin != ViewOrigin::several_views, who, ": a view that was made together with others (by split, unbind, chunk, ...) is being modified inplace. This view is the output of a function that returns multiple views. "
-            "Such functions do not allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
-      check(origin != ViewOrigin::no_grad, who, ": a view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case is ambiguous and error-prone, it is forbidden. "
-            "You can clarify your code by moving both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).");
-    }
-    check(!(base->requires_grad && is_leaf(base)), who, ": a view of a leaf Variable that requires grad is being used in an in-place operation.");
-    return;
+    if (record || requires_grad(t)) check_origin(t, false);
+    check(!(requires_grad(t) && is_leaf(base)), who, ": a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
   check(!(t->requires_grad && is_leaf(t)), who, ": a leaf Variable that requires grad is being used in an in-place operation.");
 }

@@ -51,7 +51,7 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output, uint32_t output_index)
   if (packs_saved_tensors && !t->wrapped_number) {
     packed_ = python_steps.pack(is_output ? detach(t) : t);
     if (packed_) {
-      if (!is_output && t->requires_grad) packed_->edge = gradient_edge(t);
+      if (!is_output && requires_grad(t)) packed_->edge = gradient_edge(t);
       return;
     }
   }

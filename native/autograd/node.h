@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "dispatch/call.h"
+#include "tensor/requires_grad.h"
 
 namespace cresset {
 
@@ -158,7 +159,7 @@ class AccumulateGrad : public Node {
 
 // ---- what autograd keeps with a tensor
 
-enum class ViewOrigin : uint8_t { ordinary, no_grad, several_views, inference };
+enum class ViewOrigin : uint8_t { ordinary, no_grad, several_views, inference, function };
 
 class AutogradState : public GradState {
  public:
@@ -185,7 +186,7 @@ AutogradState& state_for_writing(TensorImpl* t);
 
 RefPtr<Node> grad_fn(const Tensor& t);        // regenerated for a view whose base was changed in place
 Edge gradient_edge(const Tensor& t);          // grad_fn or the accumulator; empty when no gradient is wanted
-void renew_view(const TensorImpl& view);      // a view whose base has become recorded, or got a tangent, is and has too
+void renew_view(const TensorImpl& view);      // a view whose base got a tangent has one, too
 bool is_leaf(const Tensor& t);
 void set_history(const Tensor& t, RefPtr<Node> node);            // appends a result to the node
 void rebase_history(const Tensor& t, RefPtr<Node> node);         // after an in-place change recorded by `node`
@@ -213,5 +214,12 @@ struct PythonSteps {
 extern PythonSteps python_steps;
 inline bool is_interpreted(const Tensor& t) { return t->wrapper && python_steps.interpreted(t); }
 extern thread_local bool packs_saved_tensors;
+class NoPacking {  // a block in which nothing that is saved goes through hooks
+ public:
+  ~NoPacking() { packs_saved_tensors = before_; }
+
+ private:
+  bool before_ = std::exchange(packs_saved_tensors, false);
+};
 
 }  // namespace cresset

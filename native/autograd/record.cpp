@@ -7,7 +7,7 @@ namespace {
 bool is_tensor_parameter(const Parameter& p) { return p.type == ArgType::tensor || p.type == ArgType::tensor_or_scalar || p.type == ArgType::tensors; }
 
 // A tensor of a lower level is a constant here: what it needs is recorded when the call is interpreted.
-Edge edge_of(const TensorImpl* t, int level) { return t && t->requires_grad && t->level == level ? gradient_edge(Tensor(const_cast<TensorImpl*>(t))) : Edge{}; }
+Edge edge_of(const TensorImpl* t, int level) { return t && t->level == level ? gradient_edge(Tensor(const_cast<TensorImpl*>(t))) : Edge{}; }
 
 void add_edges(Call& c, OperatorNode& node) {
   const auto& parameters = c.op.signature.parameters;
@@ -107,8 +107,8 @@ void save_before(Call& c) {
   const Tensor t = c.tensor(0);
   static const Operator& clone_op = *Registry::instance().find("clone");
   c.before = t->level ? detach(call_operator(clone_op, t)) : clone(t);
-  if (!t->requires_grad) return;
   const Edge edge = gradient_edge(t);  // the copy stands for the old value in derivatives of derivatives
+  if (!edge.node) return;
   AutogradState& state = state_for_writing(c.before.get());
   state.grad_fn = edge.node;
   state.output_index = edge.index;
@@ -160,7 +160,8 @@ void after_view(Call& c) {
     if (t.get() == from.get() || t.storage() != from.storage()) continue;
     t->base = from->base ? from->base : RefPtr<TensorImpl>(from.get());
     if (const AutogradState* base = state_of(t->base.get())) t->seen_history = base->history;
-    t->view_origin = static_cast<uint8_t>(c.op.shares_results ? ViewOrigin::several_views : modes.grad_enabled ? ViewOrigin::ordinary : ViewOrigin::no_grad);
+    const ViewOrigin origin = modes.inference ? ViewOrigin::inference : !modes.grad_enabled ? ViewOrigin::no_grad : c.op.shares_results ? ViewOrigin::several_views : ViewOrigin::ordinary;
+    t->view_origin = origin == ViewOrigin::ordinary ? from->view_origin : static_cast<uint8_t>(origin);
   }
 }
 
@@ -181,7 +182,7 @@ RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources) {
   const Operator& op = functional_of(c.op);
   if (!op.differentiable || (op.pointwise && !op.pointwise->differentiable)) return nullptr;
   check_implemented(op.pointwise || op.derivative, "forward mode: the derivative for '", op.name(), "' is not implemented.");
-  const bool packs = std::exchange(packs_saved_tensors, false);  // nothing of this outlives the call
+  const NoPacking unpacked;  // nothing of this outlives the call
   auto* node = new OperatorNode(op);
   RefPtr<Node> holder(node);
   const auto add = [&](const Tensor& t) {
@@ -206,7 +207,6 @@ RefPtr<Node> node_for_tangents(Call& c, std::vector<Tensor>& sources) {
   } else {
     for (const auto& s : op.derivative->saves) node->saved.push_back(own(c, s, false));
   }
-  packs_saved_tensors = packs;
   return holder;
 }
 

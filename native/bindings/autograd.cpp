@@ -104,7 +104,7 @@ PyObject* add_tensor_hooks(PyObject*, PyObject* args) {
     PyObject *self, *dict;
     if (!PyArg_ParseTuple(args, "O!O!", tensor_type, &self, &PyDict_Type, &dict)) raise_python();
     const Tensor t = unwrap(self);
-    check(t->requires_grad, "cannot register a hook on a tensor that doesn't require gradient");
+    check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
     RefPtr<TensorHook> hook(new DictHook(dict));
     if (RefPtr<Node> node = grad_fn(t)) node->hooks_for_writing().on_results.push_back({state_of(t.get())->output_index, hook});
     else state_for_writing(t.get()).leaf_hooks.push_back(hook);
@@ -116,7 +116,7 @@ PyObject* add_post_accumulate_hooks(PyObject*, PyObject* args) {
     PyObject *self, *dict;
     if (!PyArg_ParseTuple(args, "O!O!", tensor_type, &self, &PyDict_Type, &dict)) raise_python();
     const Tensor t = unwrap(self);
-    check(t->requires_grad, "cannot register a hook on a tensor that doesn't require gradient");
+    check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
     check(is_leaf(t), "post accumulate grad hooks cannot be registered on non-leaf tensors");
     class Post : public DictHook {
      public:
@@ -137,7 +137,7 @@ PyObject* add_post_accumulate_hooks(PyObject*, PyObject* args) {
 PyObject* retain_grad(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Tensor t = unwrap(self);
-    check(t->requires_grad, "can't retain_grad on Tensor that has requires_grad=False");
+    check(requires_grad(t), "can't retain_grad on Tensor that has requires_grad=False");
     RefPtr<Node> node = grad_fn(t);
     AutogradState& state = state_for_writing(t.get());
     if (!node || state.retains_grad) Py_RETURN_NONE;
@@ -172,16 +172,9 @@ RefPtr<PackedTensor> pack(const Tensor& t) {
   if (saved_hooks.empty()) return nullptr;
   const HookPair top = saved_hooks.back();
   // The hook itself must not be seen by the hooks, nor recorded.
-  packs_saved_tensors = false;
+  const NoPacking alone;
   GradModeGuard off(false);
-  Ref packed;
-  try {
-    packed = Ref(require(PyObject_CallFunctionObjArgs(top.pack.get(), Ref(wrap(t)).get(), nullptr)));
-  } catch (...) {
-    packs_saved_tensors = true;
-    throw;
-  }
-  packs_saved_tensors = true;
+  Ref packed(require(PyObject_CallFunctionObjArgs(top.pack.get(), Ref(wrap(t)).get(), nullptr)));
   return RefPtr<PackedTensor>(new PackedByPython(std::move(packed), top.unpack));
 }
 
@@ -189,6 +182,7 @@ PyObject* push_saved_hooks(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *p, *u;
     if (!PyArg_ParseTuple(args, "OO", &p, &u)) raise_python();
+    check_type(PyCallable_Check(p) && PyCallable_Check(u), "saved_tensors_hooks: the hooks must be callable, got ", Py_TYPE(p)->tp_name, " and ", Py_TYPE(u)->tp_name);
     check(saved_hooks_disabled.empty(), saved_hooks_disabled);
     saved_hooks.push_back({Ref::borrow(p), Ref::borrow(u)});
     packs_saved_tensors = true;
@@ -202,6 +196,8 @@ PyObject* pop_saved_hooks(PyObject*, PyObject*) {
 }
 PyObject* disable_saved_hooks(PyObject*, PyObject* message) {
   return guarded([&]() -> PyObject* {
+    check_type(message == Py_None || PyUnicode_Check(message), "disable_saved_tensors_hooks: the message must be a str, got ", Py_TYPE(message)->tp_name);
+    if (message != Py_None) check(saved_hooks.empty(), PyUnicode_AsUTF8(message));
     PyObject* before = saved_hooks_disabled.empty() ? Py_NewRef(Py_None) : PyUnicode_FromString(saved_hooks_disabled.c_str());
     saved_hooks_disabled = message == Py_None ? "" : PyUnicode_AsUTF8(message);
     return before;

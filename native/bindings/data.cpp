@@ -4,6 +4,7 @@
 
 #include "bindings/python.h"
 #include "tensor/convert.h"
+#include "tensor/requires_grad.h"
 
 namespace cresset {
 
@@ -297,7 +298,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
         const char* format = format_of(t->dtype);
         CRESSET_CHECK_KIND(ErrorKind::buffer, format, "a tensor of ", name_of(t->dtype), " has no buffer format");
         CRESSET_CHECK_KIND(ErrorKind::buffer, t->storage->device.is_cpu(), "only a tensor on the CPU has a buffer");
-        CRESSET_CHECK_KIND(ErrorKind::buffer, !t->requires_grad, "Can't export a buffer of a Tensor that requires grad. Use tensor.detach() first.");
+        CRESSET_CHECK_KIND(ErrorKind::buffer, !requires_grad(*t), "Can't export a buffer of a Tensor that requires grad. Use tensor.detach() first.");
         CRESSET_CHECK_KIND(ErrorKind::buffer, (flags & PyBUF_STRIDES) == PyBUF_STRIDES || t->contiguous, "the tensor is not contiguous");
         auto* shape = new Py_ssize_t[static_cast<size_t>(2 * t->dim() + 1)];
         for (int64_t d = 0; d < t->dim(); ++d) {

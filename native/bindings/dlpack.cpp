@@ -1,6 +1,7 @@
 // DLPack: tensors to and from other array libraries without a copy. The structures are those of the DLPack 0.8 interface.
 #include "bindings/python.h"
 #include "tensor/backend.h"
+#include "tensor/requires_grad.h"
 
 namespace cresset {
 namespace {
@@ -63,7 +64,7 @@ PyObject* to_dlpack(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Tensor t = unwrap(self);
     check_has_data(unwrap(self));
-    CRESSET_CHECK_KIND(ErrorKind::buffer, !t->requires_grad, "Can't export tensors that require gradient, use tensor.detach()");
+    CRESSET_CHECK_KIND(ErrorKind::buffer, !requires_grad(t), "Can't export tensors that require gradient, use tensor.detach()");
     CRESSET_CHECK_KIND(ErrorKind::buffer, t.device().is_cpu() || t.device().type == DeviceType::cuda, "DLPack: only tensors on the CPU and on CUDA devices can be exported, this one is on ", t.device());
     const DLDevice device{t.device().is_cpu() ? kCPU : kCUDA, std::max<int>(t.device().index, 0)};
     auto* e = new Export{{}, t, t.sizes(), t.strides()};

@@ -226,7 +226,7 @@ PyObject* attach_function(PyObject*, PyObject* args) {
     node->wrapper = context;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); ++i) {
       PyObject* o = PyTuple_GET_ITEM(inputs, i);
-      node->edges.push_back(is_tensor(o) && impl_of(o)->requires_grad ? gradient_edge(unwrap(o)) : Edge{});
+      node->edges.push_back(is_tensor(o) ? gradient_edge(unwrap(o)) : Edge{});
     }
     node->position = python_steps.capture();
     if (modes.anomaly) python_steps.note_anomaly(*node);
@@ -241,8 +241,13 @@ PyObject* attach_function(PyObject*, PyObject* args) {
       }
       const Tensor t = unwrap(o);
       if (mode == "constant") node->results.push_back({t.sizes(), t.dtype(), t.device()});
-      else if (mode == "dirty") rebase_history(t, holder);
-      else set_history(t, holder);
+      else if (mode == "dirty") {
+        check_inplace(name, t, true);
+        rebase_history(t, holder);
+      } else {
+        if (t->base) t->view_origin = static_cast<uint8_t>(PyTuple_GET_SIZE(outputs) > 1 ? ViewOrigin::several_views : ViewOrigin::function);
+        set_history(t, holder);
+      }
     }
     Py_RETURN_NONE;
   });

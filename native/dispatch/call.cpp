@@ -8,6 +8,7 @@
 #include "dispatch/on_host.h"
 #include "dispatch/placement.h"
 #include "dispatch/profile.h"
+#include "tensor/requires_grad.h"
 
 namespace cresset {
 
@@ -104,12 +105,12 @@ struct Survey {
 };
 
 void look_at(const TensorImpl& t, Survey& s) {
-  if (t.base && ((t.base->requires_grad && !t.requires_grad) || (t.base->has_tangent && !t.has_tangent))) autograd_steps.renew_view(t);
+  if (t.base && t.base->has_tangent && !t.has_tangent) autograd_steps.renew_view(t);
   if (t.level > s.level) [[unlikely]] {
     s.level = t.level;
     s.requires_grad = s.tangent = false;
   }
-  s.requires_grad |= t.requires_grad && t.level == s.level;
+  s.requires_grad |= requires_grad(t) && t.level == s.level;
   s.tangent |= t.has_tangent && t.level == s.level;
   s.laid_out |= t.storage->layout.load(std::memory_order_relaxed) != nullptr;
   const Device d = t.storage->device;
@@ -285,7 +286,7 @@ void call(Call& c) {
   if (writes) {
     if (c.given_out) {
       for (const Tensor& t : c.outputs) {
-        check(!record && !(t->requires_grad && modes.grad_enabled), op.name(), "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+        check(!record && !(requires_grad(t) && modes.grad_enabled), op.name(), "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
         autograd_steps.before_write(c, t, false);
       }
     } else {

@@ -34,7 +34,7 @@ struct AutogradSteps {
   void (*after_view)(Call&);                                       // note whose view the results are
   void (*forward_mode)(Call&);                                     // push tangents through
   bool (*is_leaf)(const Tensor&);
-  void (*renew_view)(const TensorImpl&);                           // a view whose base has become recorded, or got a tangent, is and has too
+  void (*renew_view)(const TensorImpl&);                           // a view whose base got a tangent has one, too
 };
 extern AutogradSteps autograd_steps;
 

@@ -1,6 +1,7 @@
 // Copies and conversions as operators: clone, contiguous, to, copy_, and the methods named after dtypes.
 #include "ops/register.h"
 #include "tensor/private_layout.h"
+#include "tensor/requires_grad.h"
 
 namespace cresset {
 namespace {
@@ -104,7 +105,7 @@ void infer_copy_(Call& c) { expanded_strides("copy_", c.tensor(1), c.tensor(0).s
 
 void run_resize_(Call& c) {
   const Tensor t = c.tensor(0);
-  check(!t->requires_grad, "cannot resize variables that require grad");
+  check(!requires_grad(t), "cannot resize variables that require grad");
   const MemoryFormat format = format_or(c, 2, MemoryFormat::contiguous);
   check(format != MemoryFormat::preserve, "resize_: Unsupported memory format Preserve");
   check_rank_of(format, c.integers(1).size());

@@ -180,6 +180,33 @@ struct AddSquare : AddDistance<T> {
   CRESSET_INLINE_MEMBER T map(T x) const { return (x - this->mean) * (x - this->mean); }
 };
 
+// Whether a sum of `n` squares is that of numbers whose squares neither vanish nor overflow: both passes below are exact
+// enough then. A sum of zero may be one of equal numbers or of very small ones, so it is not.
+template <class T>
+CRESSET_INLINE bool is_well_scaled(T squares, double n) {
+  constexpr double kLeast = static_cast<double>(std::numeric_limits<T>::min()) / std::numeric_limits<T>::epsilon();
+  return squares >= kLeast * n && squares <= std::numeric_limits<T>::max();
+}
+
+// One pass in the wider type, number by number (Welford): for numbers whose squares, or whose sum, T cannot hold.
+template <class T>
+Moments careful_moments(const T* x, int64_t step, int64_t n) {
+  Moments m;
+  for (int64_t i = 0; i < n; ++i) {
+    const double value = x[i * step], apart = value - m.mean;
+    m.count += 1;
+    m.mean += apart / m.count;
+    m.squares += apart * (value - m.mean);
+  }
+  return m;
+}
+
+// The sum of squares around the true mean, from that around a mean which `distance` says is a little off.
+inline double around_mean(double squares, double distance, double inverse) {
+  const double centered = squares - distance * distance * inverse;
+  return centered < 0 ? 0 : centered;  // rounding, where all numbers are the same
+}
+
 template <class T>
 struct Variance {
   using Kernel = Variance;
@@ -196,8 +223,10 @@ struct Variance {
     if (n == 0) return {};
     const double count = static_cast<double>(n);
     const T mean = static_cast<T>(static_cast<double>(fold_run(Add<T>(), x, n)) / count);
-    const double distance = fold_run(AddDistance<T>{mean}, x, n), squares = fold_run(AddSquare<T>{{mean}}, x, n);
-    return {count, mean + distance / count, squares - distance * distance / count};
+    const T squares = fold_run(AddSquare<T>{{mean}}, x, n);
+    if (!is_well_scaled(squares, count)) [[unlikely]] return careful_moments(x, 1, n);
+    const double distance = fold_run(AddDistance<T>{mean}, x, n);
+    return {count, mean + distance / count, around_mean(squares, distance, 1 / count)};
   }
   CRESSET_INLINE_MEMBER void columns(const T* x, int64_t step, int64_t rows, int64_t count, int64_t,
                                      Moments* accs) const {
@@ -219,18 +248,28 @@ struct Variance {
         }
       const double before = static_cast<double>(r), now = static_cast<double>(few), total = before + now;
       const double weight = now / total, cross = before * now / total, inverse = 1 / now;
-      for (int64_t c = 0; c < count; ++c) {
-        const double distance = sums[c], mean = means[c] + distance * inverse;
+      bool well_scaled = true;
+      for (int64_t c = 0; c < count; ++c) well_scaled &= is_well_scaled(squares[c], now);
+      const auto add = [&](int64_t c, double mean, double around) {
         const double apart = mean - all_means[c];
         all_means[c] += apart * weight;
-        all_squares[c] += squares[c] - distance * distance * inverse + apart * apart * cross;
+        all_squares[c] += around + (r ? apart * apart * cross : 0);  // before the first rows there is no mean to be apart from
+      };
+      if (well_scaled) [[likely]] {
+        for (int64_t c = 0; c < count; ++c) add(c, means[c] + sums[c] * inverse, around_mean(squares[c], sums[c], inverse));
+        continue;
+      }
+      for (int64_t c = 0; c < count; ++c) {
+        const Moments m = careful_moments(tile + c, step, few);
+        add(c, m.mean, m.squares);
       }
     }
     for (int64_t c = 0; c < count; ++c) accs[c] = {static_cast<double>(rows), all_means[c], all_squares[c]};
   }
   static void merge(Moments& a, const Moments& b) {
-    const double total = a.count + b.count;
     if (b.count == 0) return;
+    if (a.count == 0) return void(a = b);
+    const double total = a.count + b.count;
     const double apart = b.mean - a.mean;
     a.mean += apart * (b.count / total);
     a.squares += b.squares + apart * apart * (a.count * b.count / total);
@@ -279,8 +318,9 @@ struct ComplexVariance {
     for (int64_t c = 0; c < count; ++c) accs[c] = strided(x + c, step, rows);
   }
   static void merge(ComplexMoments& a, const ComplexMoments& b) {
-    const double total = a.count + b.count;
     if (b.count == 0) return;
+    if (a.count == 0) return void(a = b);
+    const double total = a.count + b.count;
     const complex128 apart = b.mean - a.mean;
     a.mean += apart * (b.count / total);
     a.squares += b.squares + std::norm(apart) * (a.count * b.count / total);

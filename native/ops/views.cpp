@@ -352,7 +352,7 @@ void register_views(Registry& r) {
   r.add("permute(Tensor input, int[...] dims) -> Tensor", nullptr, run_permute, kView);
   r.add("expand(Tensor input, int[...] size, *, bool implicit=False) -> Tensor", nullptr, run_expand, kView | kMethodOnly);
   r.add("view(Tensor input, int[...] size) -> Tensor", nullptr, run_view, kView | kMethodOnly);
-  r.add("view.dtype(Tensor input, ScalarType dtype) -> Tensor", nullptr, run_view_dtype, kView | kMethodOnly, "ViewBackward1");
+  r.add("view.dtype(Tensor input, ScalarType dtype) -> Tensor", nullptr, run_view_dtype, kView | kMethodOnly | kNotDifferentiable);
   r.add("reshape(Tensor input, int[...] shape) -> Tensor", nullptr, run_reshape, kView, "ViewBackward0");
   r.add("as_strided(Tensor input, int[] size, int[] stride, int? storage_offset=None) -> Tensor", nullptr, run_as_strided, kView);
   r.add("diagonal(Tensor input, int offset=0, int dim1=0, int dim2=1) -> Tensor", nullptr, run_diagonal, kView);

@@ -184,3 +184,36 @@ def test_hooks_that_saving_would_lose_are_told():
     x.register_hook(lambda g: g)
     with pytest.warns(UserWarning, match="will not be serialized"):
         warn_if_has_hooks(x)
+
+
+class TestSavedTensorHooksThatFail:
+    def saved_after(self):
+        """The gradient of a product that is made outside of any block."""
+        x = cresset.ones(2, requires_grad=True)
+        (x * x).sum().backward()
+        return x.grad.tolist()
+
+    def test_hooks_that_cannot_be_called_are_refused_at_once(self):
+        for hooks in ((1, 2), (lambda t: t, None), (None, lambda t: t)):
+            with pytest.raises(TypeError, match="must be callable"):
+                cresset.autograd.graph.saved_tensors_hooks(*hooks).__enter__()
+        assert self.saved_after() == [2, 2]
+
+    def test_an_exception_in_a_hook_leaves_no_hook_behind(self):
+        seen = []
+
+        def pack(tensor):
+            seen.append(tensor)
+            raise KeyError("no room")
+
+        x = cresset.ones(2, requires_grad=True)
+        with pytest.raises(KeyError), cresset.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            x * x
+        assert self.saved_after() == [2, 2] and len(seen) == 1
+
+    def test_hooks_cannot_be_forbidden_where_they_are_in_use(self):
+        with cresset.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            with pytest.raises(RuntimeError, match="not here"), cresset.autograd.graph.disable_saved_tensors_hooks("not here"):
+                pass
+        with pytest.raises(TypeError, match="must be a str"), cresset.autograd.graph.disable_saved_tensors_hooks(5):
+            pass

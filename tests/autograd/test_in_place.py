@@ -106,3 +106,114 @@ def test_what_is_refused(run, phrase):
     with pytest.raises(RuntimeError, match=phrase):
         run(x)
     assert x.tolist() == [1, 2]
+
+
+class TestAViewThatIsALeaf:
+    """A view whose base wants no gradient can be made to want one itself; then neither it nor its own views may change."""
+
+    def view(self):
+        return cresset.arange(6.0).view(2, 3).requires_grad_()
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda x: x.mul_(2),
+            lambda x: x.zero_(),
+            lambda x: x.copy_(cresset.ones(2, 3)),
+            lambda x: x.normal_(),
+            lambda x: x[0].mul_(2),
+            lambda x: x.__setitem__(0, 1.0),
+            lambda x: x.index_put_((cresset.tensor([0]),), cresset.tensor(1.0)),
+            lambda x: cresset.nn.functional.relu(x, inplace=True),
+            lambda x: cresset._foreach_mul_([x], 2.0),
+            lambda x: x.t().clamp_(0),
+        ],
+    )
+    def test_a_change_is_refused(self, change):
+        x = self.view()
+        with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+            change(x)
+        assert x.is_leaf and x.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+    def test_without_recording_and_through_detach_and_data_it_may_change(self):
+        x = self.view()
+        with cresset.no_grad():
+            x.mul_(2)
+        x.detach().add_(1)
+        x.data.add_(1)
+        cresset.nn.init.zeros_(x)
+        assert x.is_leaf and x.tolist() == [[0, 0, 0], [0, 0, 0]]
+
+    def test_its_base_may_change(self):
+        base = cresset.arange(3.0)
+        x = base.view(3).requires_grad_()
+        base.mul_(2)
+        assert not base.requires_grad and x.is_leaf and x.tolist() == [0, 2, 4]
+
+    def test_a_function_that_marks_a_view_of_a_leaf_dirty_is_refused(self):
+        class Double(cresset.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.mark_dirty(x)
+                return x.mul_(2)
+
+            @staticmethod
+            def backward(ctx, grad):
+                return 2 * grad
+
+        with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+            Double.apply(leaf(1.0, 2.0)[:1])
+        y = leaf(1.0, 2.0) * 1
+        assert Double.apply(y[:1]).tolist() == [2] and y.tolist() == [2, 2]
+
+
+class TestAViewAndItsBase:
+    def test_a_view_requires_grad_once_its_base_does(self):
+        x = cresset.ones(3)
+        view = x[:2]
+        x.requires_grad_()
+        assert view.requires_grad and view.is_leaf and (view * 2).requires_grad
+        (view * 2).sum().backward()  # the view was made before: no gradient flows
+        assert x.grad is None
+        with pytest.raises(RuntimeError, match="requires grad"):
+            view.numpy()
+
+    def test_a_view_made_without_recording_requires_grad_as_its_base_does(self):
+        x = leaf(1.0, 2.0)
+        with cresset.no_grad():
+            view = x[:1]
+            assert not (view * 2).requires_grad
+        assert view.requires_grad and not view.detach().requires_grad
+        with pytest.raises(RuntimeError, match="created in no_grad mode"):
+            view[:1].mul_(2)
+
+    @pytest.mark.parametrize(
+        ("view", "phrase"),
+        [
+            (no_grad_view, "created in no_grad mode and its base"),
+            (lambda x: x.unbind()[0], "multiple views"),
+            (lambda x: x.split(1)[0], "multiple views"),
+        ],
+    )
+    def test_a_change_of_the_base_leaves_some_views_without_a_history(self, view, phrase):
+        y = leaf(1.0, 2.0) * 1
+        part = view(y)
+        y.mul_(2)
+        for use in (lambda: part.grad_fn, lambda: part.is_leaf, lambda: part * 2):
+            with pytest.raises(RuntimeError, match=phrase):
+                use()
+        assert part.requires_grad and "grad_fn=<Invalid>" in repr(part)
+        with cresset.no_grad():
+            assert (part * 2).sum().item() == 4
+
+    def test_a_view_of_other_dtype_has_no_history(self):
+        y = leaf(1.0, 2.0) * 1
+        for dtype in (cresset.int32, cresset.float16, cresset.complex64, cresset.float32):
+            bits = y.view(dtype)
+            assert bits._base is None and not bits.requires_grad and bits.grad_fn is None
+
+    def test_callables_are_not_differentiable(self):
+        x = leaf(1.0, 2.0)
+        for change in (lambda: x.apply_(abs), lambda: x.map_(x, max), lambda: (x * 1).apply_(abs)):
+            with pytest.raises(RuntimeError, match="on Variable that requires grad"):
+                change()

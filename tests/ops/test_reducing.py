@@ -132,6 +132,35 @@ def test_variance_far_from_zero_keeps_its_digits():
     assert x.reshape(100, 100).t().var(0, correction=0).tolist() == pytest.approx([0.25] * 100, rel=1e-5)
 
 
+@pytest.mark.parametrize("exponent", [-40, -25, -20, 0, 18, 20, 30])
+@pytest.mark.parametrize("laid_out", [lambda x: x, lambda x: x.t().contiguous().t(), lambda x: x.expand(40, 3)])
+def test_the_spread_of_very_small_and_very_large_numbers(exponent, laid_out):
+    scale = 10.0**exponent
+    x = laid_out(cresset.tensor([[1.0, 2.0, 6.0]]) * scale)
+    assert (x.std(1) / scale).tolist() == pytest.approx([7**0.5] * len(x), rel=1e-4)
+    assert cresset.std_mean(x, 1)[1].tolist() == pytest.approx([3 * scale] * len(x), rel=1e-4)
+    variance = 7 * scale**2 if 7 * scale**2 < 3.4e38 else INF
+    assert x.var(1).tolist() == pytest.approx([variance] * len(x), rel=1e-4, abs=1e-44)
+    assert x.var(0, correction=0).tolist() == pytest.approx([0.0] * 3, abs=1e-12 * scale**2)
+
+
+def test_the_spread_of_numbers_whose_sum_overflows():
+    for dtype, largest in ((cresset.float32, 3e38), (cresset.bfloat16, 3e38), (cresset.float64, 1.5e308)):
+        x = cresset.full((5,), largest, dtype=dtype)
+        spread, mean = cresset.var_mean(x)
+        assert spread.item() == 0 and mean.item() == x[0].item()
+    assert cresset.tensor([1e200, 2e200, 5e200], dtype=cresset.float64).var().item() == INF
+    assert cresset.std_mean(cresset.tensor([3e38, 3e38, -3e38]))[0].item() == INF
+    assert math.isnan(cresset.tensor([1.0, INF]).std().item()) and math.isnan(cresset.tensor([1.0, math.nan]).var().item())
+
+
+def test_equal_numbers_have_no_spread():
+    for value in (0.1, 1 / 3, 1e-30, 7e20, 0.0):
+        x = cresset.full((257, 3), value)
+        for spread in (x.std(), x.std(0).amax(), x.std(1).amax()):
+            assert 0 <= spread.item() <= 1e-6 * value
+
+
 def test_too_few_elements_for_a_variance_are_named():
     with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
         assert math.isnan(cresset.tensor([1.0]).var().item())

@@ -233,11 +233,17 @@ struct Operation {
   }
   static CRESSET_INLINE Accumulator total(const Lane& lane) {
     if (lane.count == 0) return {0, 0, 0};
-    const double count = lane.count, sum = lane.sum, mean = sum / count, squares = lane.squares - sum * mean;
+    const double count = lane.count, sum = lane.sum, mean = sum / count;
+    // Squares that overflow stay infinite: the difference of two infinities would be nan.
+    const double squares = isinf(lane.squares) && isfinite(sum) ? lane.squares : lane.squares - sum * mean;
     return {count, lane.reference + mean, squares < 0 ? 0 : squares};
   }
   static CRESSET_INLINE void merge(Accumulator& a, const Accumulator& b) {
     if (b.count == 0) return;
+    if (a.count == 0) {
+      a = b;
+      return;
+    }
     const double total = a.count + b.count, apart = b.mean - a.mean, share = b.count / total;
     a = {total, a.mean + apart * share, a.squares + b.squares + apart * apart * (a.count * share)};
   }

@@ -45,10 +45,12 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     Args:
         running_mean, running_var: what is used outside of training; updated by `momentum` in training.
 
-    >>> F.batch_norm(cresset.tensor([[1.0], [3.0]]), None, None, training=True, eps=0.0)
-    tensor([[-1.],
-            [ 1.]])
+    >>> F.batch_norm(cresset.tensor([[1.0], [3.0]]), None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
     """
+    if eps <= 0 if training else eps < 0:
+        raise ValueError(f"batch_norm: eps must be {'positive during training' if training else 'non-negative'}, but got {eps}")
     if training:
         shape = input.shape
         _check_values_per_channel(shape, input.numel() // shape[1] if len(shape) > 1 and shape[1] else 0)
