@@ -5,7 +5,7 @@ import math as _math
 
 try:
     from . import _native
-except ImportError as _error:
+except ModuleNotFoundError as _error:
     raise ImportError(f"cresset: the native module is not built ({_error}). If this is the source tree, install it first: pip install .") from _error
 
 from ._native import (  # noqa: F401

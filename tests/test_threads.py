@@ -115,7 +115,7 @@ def test_without_room_for_threads_the_caller_does_the_work():
         import resource
         import cresset as torch
         x = torch.ones(1 << 20)
-        limit = int(open("/proc/self/statm").read().split()[0]) * 4096 + (6 << 20)  # room for the result, not for a stack
+        limit = int(open("/proc/self/statm").read().split()[0]) * 4096 + (15 << 19)  # 7.5 MiB: room for the result, not for a stack
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
         few = (x + 1).sum().item()
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))

@@ -8,6 +8,7 @@ import ctypes
 import functools
 import importlib.util
 import math
+import os
 from pathlib import Path
 
 import cresset
@@ -31,14 +32,29 @@ def _candidates():
             yield from sorted(path for path in (home / folder).glob("*openblas64*") if path.suffix != ".a")
 
 
+# OpenBLAS ends the process when it cannot have a buffer (32 MiB for each of its threads when it is loaded, and one for a caller), and
+# interrupts it when it cannot start a thread (8 MiB of stack each, once more after a fork). So nobody calls it without that much room.
+_BUFFER, _STACK, _REST = 32 << 20, 8 << 20, 16 << 20
+_LIBRARY = 64 << 20  # its code and tables, as the loader maps them
+
+
+def _check_room(size):
+    if not _native.has_room(size):
+        _native.empty_host_cache()
+        if not _native.has_room(size):
+            raise MemoryError(f"linalg: out of memory: LAPACK (OpenBLAS) needs {size >> 20} MiB of room for its workspace, which cannot be had")
+
+
 @functools.cache
 def _library():
+    _check_room(_LIBRARY + min(os.cpu_count() or 1, 64) * (_BUFFER + _STACK) + _REST)
     for path in _candidates():
         try:
             library = ctypes.CDLL(str(path))
         except OSError:
             continue
         if hasattr(library, "scipy_dgetrf_64_"):
+            library.room = _BUFFER + library.scipy_openblas_get_num_threads64_() * _STACK + _REST
             return library
     raise RuntimeError(
         "linalg: this function needs LAPACK, which was not found. Install it with `pip install scipy-openblas64` "
@@ -67,7 +83,9 @@ def _call(name, letter, *arguments):
             passed.append(ctypes.c_void_p(argument.data_ptr()))
         else:
             passed.append(argument)
-    _routine(name, letter)(*passed, ctypes.byref(info), *lengths)
+    routine = _routine(name, letter)
+    _check_room(_library().room)
+    routine(*passed, ctypes.byref(info), *lengths)
     if info.value < 0 and name != "gesdd":  # whose info is -4 when A has a NaN
         raise AssertionError(f"linalg: {letter}{name} refused argument {-info.value}; this is a mistake in cresset")
     return info.value

@@ -1,5 +1,6 @@
 """Comparing tensors: equality within bounds, membership, distinct elements, places in a sorted sequence."""
 
+import numbers
 from typing import Any
 
 import cresset
@@ -69,6 +70,9 @@ def isin(elements=None, test_elements=None, *, assume_unique=False, invert=False
     """
     elements = element if elements is None else elements
     tests = test_element if test_elements is None else test_elements
+    for name, value in (("elements", elements), ("test_elements", tests)):
+        if not isinstance(value, (cresset.Tensor, numbers.Number)):
+            raise TypeError(f"isin: argument '{name}' must be a Tensor or a number, not {type(value).__name__}")
     for tensor in (elements, tests):
         if isinstance(tensor, cresset.Tensor) and (tensor.is_complex() or tensor.dtype == cresset.bool):
             raise RuntimeError(f"isin: Unsupported input type encountered for isin(): {tensor.dtype}")

@@ -136,9 +136,9 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
     case ArgType::reals: {
       if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
       arena.reals.clear();
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+      for (Py_ssize_t i = 0; const Ref item = item_of(o, i); ++i) {
         double real;
-        if (!to_real(PySequence_Fast_GET_ITEM(o, i), real)) return false;
+        if (!to_real(item.get(), real)) return false;
         arena.reals.push_back(real);
       }
       v.kind = Kind::reals;
@@ -150,8 +150,7 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
       if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
       auto& tensors = arena.tensors[arena.used_tensors];
       tensors.clear();
-      const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-      for (Py_ssize_t i = 0; i < n; ++i) {
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
         PyObject* item = PySequence_Fast_GET_ITEM(o, i);
         if (item == Py_None && std::strchr(p.type_text.c_str(), '?')) {
           tensors.emplace_back();

@@ -148,10 +148,9 @@ bool to_integer(PyObject* o, int64_t& out) {
 static bool read_integers(PyObject* o, Dims& out) {
   out.clear();
   if (PyTuple_Check(o) || PyList_Check(o)) {
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    for (Py_ssize_t i = 0; i < n; ++i) {
+    for (Py_ssize_t i = 0; const Ref item = item_of(o, i); ++i) {
       int64_t v;
-      if (!to_integer(PySequence_Fast_GET_ITEM(o, i), v)) return false;
+      if (!to_integer(item.get(), v)) return false;
       out.push_back(v);
     }
     return true;
@@ -169,9 +168,9 @@ static bool read_integers(PyObject* o, Dims& out) {
       PyErr_Clear();
       return false;
     }
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i) {
+    for (Py_ssize_t i = 0; const Ref item = item_of(fast.get(), i); ++i) {
       int64_t v;
-      if (!to_integer(PySequence_Fast_GET_ITEM(fast.get(), i), v)) return false;
+      if (!to_integer(item.get(), v)) return false;
       out.push_back(v);
     }
     return true;

@@ -16,9 +16,34 @@ namespace {
 
 bool is_sequence(PyObject* o) { return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !is_tensor(o); }
 
+// As PyTorch has it; a list that holds itself has more.
+constexpr int kMostNesting = 128;
+
+// The elements as a list or tuple: no more than one beyond its length, for iterating over a sequence need not end.
+Ref items_of(PyObject* o) {
+  if (PyList_Check(o) || PyTuple_Check(o)) return Ref::borrow(o);
+  const Py_ssize_t n = PySequence_Size(o);
+  if (n < 0) raise_python();
+  const Ref iterator(require(PyObject_GetIter(o)));
+  Ref items(require(PyList_New(0)));
+  while (PyList_GET_SIZE(items.get()) <= n) {
+    const Ref item(PyIter_Next(iterator.get()));
+    if (!item && PyErr_Occurred()) raise_python();
+    if (!item) break;
+    if (PyList_Append(items.get(), item.get()) < 0) raise_python();
+  }
+  return items;
+}
+
+Ref element(PyObject* items, Py_ssize_t i) {
+  Ref item = item_of(items, i);
+  check_value(static_cast<bool>(item), "tensor: the list became shorter while it was read: it has ", PySequence_Fast_GET_SIZE(items), " elements left, and element ", i, " is wanted");
+  return item;
+}
+
 // Follows the first elements down to find the shape.
 void find_shape(PyObject* o, Dims& sizes, int depth) {
-  check_value(depth < 64, "tensor: nested too deep (a list that holds itself?)");
+  check_value(depth <= kMostNesting, "too many dimensions '", Py_TYPE(o)->tp_name, "': tensor: the data is nested deeper than ", kMostNesting, " (a list that holds itself?)");
   if (is_tensor(o)) {
     for (int64_t s : impl_of(o)->sizes) sizes.push_back(s);
     return;
@@ -36,7 +61,8 @@ void find_shape(PyObject* o, Dims& sizes, int depth) {
 }
 
 // The kind of number the data holds: bool < int < float < complex; -1: nothing seen.
-void find_kind(PyObject* o, int& kind, int& exact) {
+// `depth` is how far `o` is from the outermost, and `rank` how far a number may be.
+void find_kind(PyObject* o, int64_t depth, int64_t rank, int& kind, int& exact) {
   if (PyFloat_CheckExact(o)) kind = std::max(kind, 2);
   else if (PyBool_Check(o)) kind = std::max(kind, 0);
   else if (PyLong_Check(o)) kind = std::max(kind, 1);
@@ -45,9 +71,12 @@ void find_kind(PyObject* o, int& kind, int& exact) {
     const Dtype d = impl_of(o)->dtype;
     exact = exact < 0 ? static_cast<int>(d) : static_cast<int>(promote(static_cast<Dtype>(exact), d));
   } else if (is_sequence(o)) {
-    Ref fast(require(PySequence_Fast(o, "expected a sequence")));
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
-    for (Py_ssize_t i = 0; i < n; ++i) find_kind(PySequence_Fast_GET_ITEM(fast.get(), i), kind, exact);
+    if (depth >= rank) return;  // fill_from says what is wrong
+    const Ref fast = items_of(o);
+    for (Py_ssize_t i = 0; const Ref item = item_of(fast.get(), i); ++i) {
+      check_type(item.get() != o, "new(): self-referential lists are incompatible: element ", i, " of a ", Py_TYPE(o)->tp_name, " is that ", Py_TYPE(o)->tp_name, " itself");
+      find_kind(item.get(), depth + 1, rank, kind, exact);
+    }
   } else {
     Scalar s;
     check_type(!PyUnicode_Check(o) && !PyBytes_Check(o), "new(): invalid data type '", Py_TYPE(o)->tp_name, "'");
@@ -127,13 +156,14 @@ void fill_from(PyObject* o, DimsView sizes, int64_t depth, Dtype dtype, Store st
     return;
   }
   check_type(is_sequence(o), "not a sequence: expected a list at dim ", depth, ", got ", Py_TYPE(o)->tp_name);
-  Ref fast(require(PySequence_Fast(o, "expected a sequence")));
+  const Ref fast = items_of(o);
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
   check_value(n == sizes[static_cast<size_t>(depth)], "expected sequence of length ", sizes[static_cast<size_t>(depth)], " at dim ", depth, " (got ", n, ")");
   if (depth + 1 == rank) {
     const int64_t width = size_of(dtype);
     for (Py_ssize_t i = 0; i < n; ++i, at += width) {
-      PyObject* item = PySequence_Fast_GET_ITEM(fast.get(), i);
+      const Ref held = element(fast.get(), i);
+      PyObject* const item = held.get();
       check_type(!is_sequence(item), "expected a number at the innermost level (dim ", depth, "), got ", Py_TYPE(item)->tp_name, "; a ragged list?");
       if (is_tensor(item)) {
         Scalar s = cresset::item(unwrap_elements("tensor", item));
@@ -145,7 +175,7 @@ void fill_from(PyObject* o, DimsView sizes, int64_t depth, Dtype dtype, Store st
     }
     return;
   }
-  for (Py_ssize_t i = 0; i < n; ++i) fill_from(PySequence_Fast_GET_ITEM(fast.get(), i), sizes, depth + 1, dtype, store, at);
+  for (Py_ssize_t i = 0; i < n; ++i) fill_from(element(fast.get(), i).get(), sizes, depth + 1, dtype, store, at);
 }
 
 // ---------------------------------------------------------------- NumPy and buffers
@@ -424,13 +454,13 @@ Tensor tensor_from_data(PyObject* data, int dtype, Device device) {
       d = static_cast<Dtype>(dtype);
     } else {
       int kind = -1, exact = -1;
-      find_kind(data, kind, exact);
+      find_kind(data, 0, sizes.size(), kind, exact);
       d = kind < 0 || kind == 2 ? default_dtype() : kind == 0 ? Dtype::b8 : kind == 1 ? Dtype::i64 : to_complex(default_dtype());
       if (exact >= 0) d = kind < 0 ? static_cast<Dtype>(exact) : promote(static_cast<Dtype>(exact), d);
     }
     result = empty(sizes, d);
     char* at = result.bytes();
-    if (result.numel()) fill_from(data, sizes, 0, d, store_for(d), at);
+    fill_from(data, sizes, 0, d, store_for(d), at);
   }
   if (!(device == Device{}) && !(device == result.device()) && device.type != DeviceType::cpu) {
     Tensor there = empty(result.sizes(), result.dtype(), device);

@@ -44,8 +44,10 @@ bool read_numbers(PyObject* o, size_t count, std::vector<double>& to) {
     return true;
   }
   if (static_cast<size_t>(PySequence_Fast_GET_SIZE(o)) != count) return false;
-  for (size_t i = 0; i < count; ++i)
-    if (!read_number(PySequence_Fast_GET_ITEM(o, static_cast<Py_ssize_t>(i)), to[i])) return false;
+  for (size_t i = 0; i < count; ++i) {
+    const Ref item = item_of(o, static_cast<Py_ssize_t>(i));
+    if (!item || !read_number(item.get(), to[i])) return false;
+  }
   return true;
 }
 

@@ -16,11 +16,12 @@ struct PyOverridable {
 };
 PyOverridable* self_of(PyObject* o) { return reinterpret_cast<PyOverridable*>(o); }
 
-bool may_answer(PyObject* o) {
+// `levels` of lists and tuples are looked into, as in collect_overriders.
+bool may_answer(PyObject* o, int levels = 2) {
   if (is_plain_tensor(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyUnicode_CheckExact(o) || o == Py_None) return false;
   if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
-      if (may_answer(PySequence_Fast_GET_ITEM(o, i))) return true;
+    for (Py_ssize_t i = 0; levels && i < PySequence_Fast_GET_SIZE(o); ++i)
+      if (may_answer(PySequence_Fast_GET_ITEM(o, i), levels - 1)) return true;
     return false;
   }
   return !is_interpreted(o) && wants_torch_function(o);

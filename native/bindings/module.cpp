@@ -12,7 +12,7 @@ void install_onednn();
 #endif
 }  // namespace cresset
 
-NB_MODULE(_native, m) {
+NB_MODULE(native_of_the_main_interpreter, m) {
   using namespace cresset;
   nanobind::set_leak_warnings(false);  // tensors may live in module globals until the very end
 #ifdef CRESSET_ONEDNN
@@ -44,4 +44,11 @@ NB_MODULE(_native, m) {
     set_python_error();
     throw nanobind::python_error();
   }
+}
+
+// Types and caches are those of the process. A second interpreter that made them its own would take them along when it ends.
+extern "C" NB_EXPORT PyObject* PyInit__native() {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit_native_of_the_main_interpreter();
+  PyErr_SetString(PyExc_ImportError, "cresset: it can be imported in the main interpreter of a process only, and this is another one; start a process instead");
+  return nullptr;
 }

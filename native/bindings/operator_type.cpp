@@ -94,29 +94,30 @@ PyObject* keyword_dict(const Arguments& a) {
   return kwargs.release();
 }
 
-void collect_overriders(PyObject* o, std::vector<PyObject*>& found, bool skip_interpreted) {
+// `levels` of lists and tuples are looked into: an index is a tuple that may have lists. A list may hold itself.
+void collect_overriders(PyObject* o, std::vector<Ref>& found, bool skip_interpreted, int levels = 2) {
   if (PyTuple_Check(o) || PyList_Check(o)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) collect_overriders(PySequence_Fast_GET_ITEM(o, i), found, skip_interpreted);
+    for (Py_ssize_t i = 0; levels && i < PySequence_Fast_GET_SIZE(o); ++i) collect_overriders(PySequence_Fast_GET_ITEM(o, i), found, skip_interpreted, levels - 1);
     return;
   }
   if (is_tensor(o) && is_plain_tensor(o)) return;
   if (!wants_torch_function(o) || (skip_interpreted && is_interpreted(o))) return;
-  for (PyObject* f : found)
-    if (Py_TYPE(f) == Py_TYPE(o)) return;
+  for (const Ref& f : found)
+    if (Py_TYPE(f.get()) == Py_TYPE(o)) return;
   // Subclasses before their bases.
   auto at = found.begin();
-  while (at != found.end() && !PyType_IsSubtype(Py_TYPE(o), Py_TYPE(*at))) ++at;
-  found.insert(at, o);
+  while (at != found.end() && !PyType_IsSubtype(Py_TYPE(o), Py_TYPE(at->get()))) ++at;
+  found.insert(at, Ref::borrow(o));
 }
 
 }  // namespace
 
 PyObject* ask_torch_function(PyObject* function, const Arguments& a, bool skip_interpreted) {
-  std::vector<PyObject*> overriders;
+  std::vector<Ref> overriders;
   const Py_ssize_t total = a.positional + (a.names ? PyTuple_GET_SIZE(a.names) : 0);
   for (Py_ssize_t i = 0; i < total; ++i) collect_overriders(a.args[i], overriders, skip_interpreted);
   Ref types(require(PyTuple_New(static_cast<Py_ssize_t>(overriders.size()))));
-  for (size_t i = 0; i < overriders.size(); ++i) PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(overriders[i]))));
+  for (size_t i = 0; i < overriders.size(); ++i) PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(overriders[i].get()))));
   Ref args(require(PyTuple_New(a.positional)));
   for (Py_ssize_t i = 0; i < a.positional; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(a.args[i]));
   Ref kwargs(keyword_dict(a));
@@ -131,8 +132,8 @@ PyObject* ask_torch_function(PyObject* function, const Arguments& a, bool skip_i
     if (result != Py_NotImplemented) return result;
     Py_DECREF(result);
   }
-  for (PyObject* o : overriders) {
-    Ref method(require(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(o)), torch_function_name())));
+  for (const Ref& o : overriders) {
+    Ref method(require(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(o.get())), torch_function_name())));
     PyObject* result = PyObject_CallFunctionObjArgs(method.get(), function, types.get(), args.get(), kwargs.get(), nullptr);
     if (!result) raise_python();
     if (result != Py_NotImplemented) return result;
@@ -301,7 +302,9 @@ void read_numbers(PyObject* sequence, Py_ssize_t n, T* to) {
   Ref fast(require(PySequence_Fast(sequence, "add_pointwise: expected a sequence")));
   check_value(PySequence_Fast_GET_SIZE(fast.get()) == n, "add_pointwise: expected ", n, " numbers, got ", PySequence_Fast_GET_SIZE(fast.get()));
   for (Py_ssize_t i = 0; i < n; ++i) {
-    const double v = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(fast.get(), i));
+    const Ref item = item_of(fast.get(), i);
+    check_value(static_cast<bool>(item), "add_pointwise: expected ", n, " numbers; the list became shorter while it was read");
+    const double v = PyFloat_AsDouble(item.get());
     if (v == -1 && PyErr_Occurred()) raise_python();
     to[i] = static_cast<T>(v);
   }

@@ -46,6 +46,10 @@ class Ref {
   PyObject* p_ = nullptr;
 };
 
+// Element i of a list or tuple; null beyond its end. Asking an element for its number runs a program, which may shorten the list: so each
+// is held, and the end looked for anew.
+inline Ref item_of(PyObject* list, Py_ssize_t i) { return i < PySequence_Fast_GET_SIZE(list) ? Ref::borrow(PySequence_Fast_GET_ITEM(list, i)) : Ref(); }
+
 // Turns the C++ exception in flight into a Python one.
 void set_python_error();
 

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <sys/mman.h>
 
 #include "base/parallel.h"
 #include "ops/creation.h"
@@ -80,6 +81,11 @@ void add_runtime(PyObject* module) {
     set_thread_count(n);
   }, "set_num_threads(int)\n\nHow many threads an operation may use.");
   m.def("set_fill_uninitialized", set_fill_uninitialized, "Fill empty tensors, so that reading them gives the same in every run.");
+  m.def("has_room", [](size_t bytes) {
+    void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p != MAP_FAILED) munmap(p, bytes);
+    return p != MAP_FAILED;
+  }, "Whether the system would give this many bytes: for those who call what ends the process for want of memory.");
   m.def("empty_host_cache", empty_host_cache, "Give cached memory back to the system.");
   m.def("host_memory_statistics", [] {
     const HostMemoryStatistics s = host_memory_statistics();

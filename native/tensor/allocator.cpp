@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -49,12 +50,17 @@ struct Cache {
       }
     return nullptr;
   }
-  void put(void* p, size_t size) {
+  // Where there is no memory to note the block down, it goes back to the system: whoever frees it can bear no error.
+  void put(void* p, size_t size) noexcept {
     std::lock_guard guard(lock);
-    cached += static_cast<int64_t>(size);
-    for (auto& bin : bins)
-      if (bin.size == size) return bin.blocks.push_back(p);
-    bins.push_back({size, {p}});
+    try {
+      const auto bin = std::find_if(bins.begin(), bins.end(), [size](const Bin& b) { return b.size == size; });
+      if (bin != bins.end()) bin->blocks.push_back(p);
+      else bins.push_back({size, {p}});
+      cached += static_cast<int64_t>(size);
+    } catch (const std::bad_alloc&) {
+      std::free(p);
+    }
   }
   void clear() {
     std::lock_guard guard(lock);

@@ -201,3 +201,20 @@ def test_the_dtype_of_a_loss_is_the_target_s_or_the_input_s():
 def test_the_classes_of_a_broadcast_input_are_counted_before():
     loss = F.multilabel_soft_margin_loss(cresset.zeros(1), cresset.ones(3, 3), reduction="none")
     assert loss.tolist() == pytest.approx([3 * math.log(2)] * 3)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(
+    "offsets, problem",
+    [
+        ([-1, 2], "has to be 0"), ([1, 2], "has to be 0"), ([0, -1, 5], "must not decrease"), ([0, 3, 1, 4], "must not decrease"), ([0, 9], "greater than"),
+        ([0, -(2**60), 2], "must not decrease"), ([0, 2**40], "greater than"),
+    ],
+)  # fmt: skip
+def test_embedding_bag_refuses_offsets_that_are_none(offsets, problem, last, mode):
+    table = cresset.arange(12.0).view(6, 2)
+    with pytest.raises(RuntimeError, match=problem):
+        F.embedding_bag(cresset.arange(5), table, cresset.tensor(offsets), mode=mode, include_last_offset=last)
+    with pytest.raises(RuntimeError, match="at least 1"):
+        F.embedding_bag(cresset.arange(5), table, cresset.tensor([], dtype=cresset.int64), mode=mode, include_last_offset=True)

@@ -95,6 +95,8 @@ def embedding_bag(
         if offsets.ndim != 1:
             raise ValueError("offsets has to be a 1D Tensor")
         bags = offsets.numel() - bool(include_last_offset)
+        if bags < 0:
+            raise RuntimeError("embedding_bag: include_last_offset: number of offset should be at least 1, got 0")
         starts = offsets[:bags].contiguous()
         if bags > 0 and offsets.device.type == "cpu":
             first, last = offsets[0].item(), offsets[-1].item()
@@ -106,6 +108,13 @@ def embedding_bag(
             if last > input.numel():
                 raise RuntimeError(
                     f"embedding_bag: offsets[-1] can not be greater than input's length {input.numel()}; got {last}"
+                )
+            falls = offsets[1:] < offsets[:-1]
+            if falls.any():
+                at = int(falls.int().argmax()) + 1
+                raise RuntimeError(
+                    f"embedding_bag: offsets must not be negative and must not decrease, but offsets[{at}] is {offsets[at]} "
+                    f"after {offsets[at - 1]}"
                 )
         positions = cresset.arange(input.numel(), dtype=starts.dtype, device=input.device)
         bag = cresset.searchsorted(starts, positions, right=True) - 1
