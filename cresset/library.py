@@ -36,8 +36,8 @@ _AUTOGRAD = ("Autograd", "AutogradCPU", "AutogradCUDA")
 class OpOverload:
     """One operator with one schema: what `torch.ops.<namespace>.<name>.<overload>` is."""
 
-    def __init__(self, schema):
-        self._schema = schema
+    def __init__(self, schema, tags=()):
+        self._schema, self.tags = schema, list(tags)
         self._kernels = {}  # device type, or None for all -> function
         self._composite = self._autograd_kernel = self._fake = self._vmap_rule = None
         self._backward = self._setup_context = None
@@ -251,28 +251,36 @@ def _find(op):
     return getattr(packet, overload)
 
 
-def _define(schema, replace=False):
+def _define(schema, replace=False, tags=()):
     packets = namespaces.namespace(schema.namespace)._packets
     packet = packets.setdefault(schema.op, namespaces.OpOverloadPacket(schema.name))
     overload = schema.overload_name or "default"
     if not isinstance(packet, namespaces.OpOverloadPacket) or (overload in packet._overloads and not replace):
         raise RuntimeError(f"Tried to register an operator ({schema}) with the same name and overload name multiple times.")
-    packet._overloads[overload] = OpOverload(schema)
+    packet._overloads[overload] = OpOverload(schema, tags if isinstance(tags, (tuple, list)) else () if tags is None else (tags,))
     return packet._overloads[overload]
 
 
-def _implement(op, function, key):
+def _no_keyset(who, with_keyset):
+    if with_keyset:
+        raise NotImplementedError(f"{who}: with_keyset=True is not supported: there are no sets of dispatch keys here to give to a kernel")
+
+
+def _implement(op, function, key, allow_override=True):
     """Register a kernel under what PyTorch calls a dispatch key."""
     if key in _IMPLICIT:
-        op._composite = function
+        place, name = op.__dict__, "_composite"
     elif key in _EXPLICIT:
-        op._kernels[None] = function
+        place, name = op._kernels, None
     elif key in _AUTOGRAD:
-        op._autograd_kernel = function
+        place, name = op.__dict__, "_autograd_kernel"
     elif key in _DEVICES:
-        op._kernels[_DEVICES[key]] = function
+        place, name = op._kernels, _DEVICES[key]
     else:
         raise ValueError(f"{op.name()}: there is no dispatch key {key!r} here; there are {sorted((*_DEVICES, *_AUTOGRAD, *_IMPLICIT, *_EXPLICIT[:-1]))}")
+    if not allow_override and place.get(name) is not None:
+        raise RuntimeError(f"{op.name()}: This is not allowed since there's already a kernel registered for the dispatch key {key!r}; allow_override=True replaces it")
+    place[name] = function
 
 
 def _decorator(register, function):
@@ -315,7 +323,9 @@ class Library:
 
     def define(self, schema, alias_analysis="", *, tags=()):
         """Define an operator by its schema, without the namespace. Gives its name."""
-        op = _define(namespaces.Schema(f"{self.ns}::{schema}"))
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Library.define: Invalid alias_analysis type {alias_analysis!r}; it is '', 'FROM_SCHEMA' or 'CONSERVATIVE'")
+        op = _define(namespaces.Schema(f"{self.ns}::{schema}"), tags=tags)
         self._op_defs.add(op.name())
         return op.name().partition("::")[2]
 
@@ -327,10 +337,12 @@ class Library:
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         name = op_name if isinstance(op_name, str) else op_name.name()
         op = _find(name if "::" in name else f"{self.ns}::{name}")
-        _implement(op, fn, dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
+        _no_keyset("Library.impl", with_keyset)
+        _implement(op, fn, dispatch_key or self.dispatch_key or "CompositeImplicitAutograd", allow_override)
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
         """A kernel for all operators of the namespace that have none of their own for the key. It is called with the operator first."""
+        _no_keyset("Library.fallback", with_keyset)
         for packet in namespaces.namespace(self.ns)._packets.values():
             for op in packet._overloads.values():
                 if not op._kernels and op._composite is None:
@@ -346,10 +358,10 @@ def define(qualname, schema=None, *, lib=None, tags=()):
     tensor([-1.])
     """
     if isinstance(qualname, Library):
-        name = qualname.define(schema)
+        name = qualname.define(schema, tags=tags)
         return lambda function: (qualname.impl(name, function), function)[1]
     _split_name(qualname)
-    _define(namespaces.Schema(qualname + schema))
+    _define(namespaces.Schema(qualname + schema), tags=tags)
     return None
 
 
@@ -380,7 +392,10 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=T
     """The shape rule: a function of the same arguments that makes results of the right shapes, without computing. The meta device uses it."""
 
     def register(function):
-        _find(op)._fake = function
+        found = _find(op)
+        if found._fake is not None and not allow_override:
+            raise RuntimeError(f"register_fake(...): the operator {found.name()} already has a fake impl registered; allow_override=True replaces it")
+        found._fake = function
 
     return _decorator(register, func)
 
@@ -421,8 +436,8 @@ def get_ctx():
 class CustomOpDef:
     """What `custom_op` gives: a function, to which kernels, a shape rule, a derivative and a rule for vmap can be added."""
 
-    def __init__(self, schema, function, device_types):
-        self._opoverload = _define(schema, replace=True)
+    def __init__(self, schema, function, device_types, tags=None):
+        self._opoverload = _define(schema, replace=True, tags=tags)
         self._opoverload._checks_aliases = True
         self._init_fn, self._qualname = function, schema.name
         self.register_kernel(device_types)(function)
@@ -475,7 +490,7 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
 
     def make(function):
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
-        return CustomOpDef(namespaces.Schema(name + text), function, device_types)
+        return CustomOpDef(namespaces.Schema(name + text), function, device_types, tags)
 
     return make if fn is None else make(fn)
 

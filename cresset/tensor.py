@@ -483,9 +483,19 @@ def ipu(self, device=None, non_blocking=False, memory_format=None):
 def dim_order(self, ambiguity_check=False):
     """The dimensions from the outermost in memory to the innermost; one that is expanded stays where it is.
 
+    Args:
+        ambiguity_check: True for an error if another order would do as well; a list of memory formats for one unless exactly one of them holds.
+
     >>> cresset.ones(2, 3).t().dim_order()
     (1, 0)
     """
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+    if not isinstance(ambiguity_check, (bool, list)) or not all(isinstance(one, _native.memory_format) for one in formats):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    if ambiguity_check is not False:
+        ambiguous = any(a == b for a, b in zip(self.stride(), self.stride()[1:], strict=False)) or 1 in self.shape
+        if ambiguous and sum(self.is_contiguous(memory_format=one) for one in formats) != 1:
+            raise RuntimeError(f"The tensor does not have unique dim order, or cannot map to exact one of the given memory formats: sizes {tuple(self.shape)}, strides {self.stride()}")
     if self.is_contiguous():
         return tuple(range(self.dim()))
     if self.dim() in (4, 5) and self.is_contiguous(memory_format=_native.channels_last if self.dim() == 4 else _native.channels_last_3d):
@@ -513,7 +523,7 @@ def dim_order(self, ambiguity_check=False):
 
 def resize_as_(self, other, memory_format=None):
     """Give the tensor the size of `other`, in place; contiguous, in the memory format that is given, or like `other` (preserve_format)."""
-    if memory_format is not _native.preserve_format:
+    if memory_format is not _native.preserve_format or self.layout is not _native.strided:
         return self.resize_(other.shape, memory_format=memory_format)
     suggested = _native.channels_last if other.dim() == 4 else _native.channels_last_3d
     last = other.dim() in (4, 5) and other.is_contiguous(memory_format=suggested) and not other.is_contiguous()

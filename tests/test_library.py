@@ -168,3 +168,40 @@ def test_aten_names_reach_our_operators():
     assert str(torch.ops.aten.add.Tensor) == "aten.add.Tensor"
     with pytest.raises(AttributeError, match="has no overload name 'nope'"):
         _ = torch.ops.aten.add.nope
+
+
+class TestArguments:
+    def test_tags_are_kept_with_the_operator(self):
+        library.define("arguments_tags::one", "(Tensor x) -> Tensor", tags=("pt2_compliant_tag",))
+        assert torch.ops.arguments_tags.one.default.tags == ["pt2_compliant_tag"]
+        lib = library.Library("arguments_tags", "FRAGMENT")
+        lib.define("two(Tensor x) -> Tensor", tags=["a", "b"])
+        assert torch.ops.arguments_tags.two.default.tags == ["a", "b"]
+        made = library.custom_op("arguments_tags::three", mutates_args=(), tags="c", schema="(Tensor x) -> Tensor")(lambda x: x.clone())
+        assert made._opoverload.tags == ["c"]
+
+    def test_an_analysis_of_aliases_is_one_that_there_is(self):
+        lib = library.Library("arguments_alias", "DEF")
+        lib.define("fine(Tensor x) -> Tensor", "CONSERVATIVE")
+        with pytest.raises(RuntimeError, match="Invalid alias_analysis type"):
+            lib.define("bad(Tensor x) -> Tensor", "WILD")
+
+    def test_a_kernel_is_not_replaced_when_that_is_not_allowed(self):
+        lib = library.Library("arguments_override", "DEF")
+        lib.define("f(Tensor x) -> Tensor")
+        lib.impl("f", lambda x: x + 1, "CPU")
+        with pytest.raises(RuntimeError, match="already a kernel registered"):
+            lib.impl("f", lambda x: x + 2, "CPU", allow_override=False)
+        lib.impl("f", lambda x: x + 3, "CPU")
+        assert torch.ops.arguments_override.f(torch.zeros(1)).item() == 3
+        library.register_fake("arguments_override::f", torch.empty_like)
+        with pytest.raises(RuntimeError, match="already has a fake impl"):
+            library.register_fake("arguments_override::f", torch.empty_like, allow_override=False)
+
+    def test_there_are_no_sets_of_keys_to_give_to_a_kernel(self):
+        lib = library.Library("arguments_keys", "DEF")
+        lib.define("f(Tensor x) -> Tensor")
+        with pytest.raises(NotImplementedError, match="with_keyset"):
+            lib.impl("f", lambda keys, x: x, "CPU", with_keyset=True)
+        with pytest.raises(NotImplementedError, match="with_keyset"):
+            lib.fallback(lambda keys, x: x, with_keyset=True)

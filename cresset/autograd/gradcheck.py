@@ -380,7 +380,7 @@ class Unused(Function):
         return x.clone()
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx, _grad):
         return None
 
 

@@ -64,13 +64,14 @@ class Kept(Made):
         tell: called after a change.
     """
 
-    def __init__(self, value, check=boolean, tell=lambda: None):
+    def __init__(self, value, check=boolean, tell=None):
         super().__init__(lambda: self.value, self._keep)
         self.value, self.check, self.tell = value, check, tell
 
     def _keep(self, value):
         self.value = self.check(self.name, value)
-        self.tell()
+        if self.tell is not None:
+            self.tell()
 
 
 def make_settings(module_name, **settings):

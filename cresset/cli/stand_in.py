@@ -42,7 +42,7 @@ class AliasLoader(importlib.abc.Loader):
     def __init__(self, target):
         self.target = target
 
-    def create_module(self, spec):
+    def create_module(self, _spec):
         module = importlib.import_module(self.target)
         self.spec = module.__spec__
         return module
@@ -57,7 +57,7 @@ class SafetensorsLoader(importlib.abc.Loader):
     def __init__(self, installed):
         self.installed = installed
 
-    def create_module(self, spec):
+    def create_module(self, _spec):
         if self.installed is not None:
             return importlib.util.module_from_spec(self.installed)
         module = types.ModuleType("safetensors")
@@ -114,7 +114,7 @@ class StandInDistribution(importlib.metadata.Distribution):
 class TorchFinder(importlib.abc.MetaPathFinder):
     """Finds PyTorch's modules in cresset. What cresset does not have is missing, even where a PyTorch is installed."""
 
-    def find_spec(self, fullname, path=None, target=None):
+    def find_spec(self, fullname, _path=None, _target=None):
         if fullname == "safetensors":
             return self.find_safetensors()
         real = real_name(fullname)

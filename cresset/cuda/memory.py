@@ -210,12 +210,15 @@ def caching_allocator_delete(mem_ptr):
 
 
 def caching_allocator_enable(value=True):
-    """Use the cache or not. It is always used."""
+    """Use the cache. It is always used: False is refused."""
+    if not value:
+        raise NotImplementedError("caching_allocator_enable: memory always comes from the cache; empty_cache() gives back what it holds")
 
 
 @contextlib.contextmanager
 def caching_allocator_disabled():
-    """Inside, the cache is not used. It is always used."""
+    """Inside, the cache would not be used. It is always used, so this is refused."""
+    caching_allocator_enable(False)
     yield
 
 

@@ -10,7 +10,7 @@ from .datasets import Subset, TensorDataset, is_pure
 class MapFetcher:
     """Batches of a dataset that answers `dataset[index]`."""
 
-    def __init__(self, dataset, auto_collation, collate_fn, drop_last):
+    def __init__(self, dataset, auto_collation, collate_fn, _drop_last):
         self.dataset, self.auto_collation, self.collate_fn = dataset, auto_collation, collate_fn
         self.draws = not is_pure(dataset)
         self.several = getattr(dataset, "__getitems__", None) if auto_collation else None
@@ -47,7 +47,7 @@ class IterableFetcher:
         self.iterator = iter(dataset)
         self.auto_collation, self.collate_fn, self.drop_last, self.ended = auto_collation, collate_fn, drop_last, False
 
-    def fetch(self, indices, epoch_seed, place, working_on=None):
+    def fetch(self, indices, _epoch_seed, place, working_on=None):
         if self.ended:
             raise StopIteration
         if not self.auto_collation:

@@ -115,7 +115,13 @@ def _adjoint(a):
     return "C" if a.is_complex() else "T"
 
 
+def _no_hermitian(who, A, hermitian):
+    if hermitian and A.is_complex():
+        raise RuntimeError(f"{who}: complex tensors with hermitian=True are not supported on CUDA: cuSOLVER has symmetric matrices only; call it on the CPU")
+
+
 def sytrf(A, hermitian):
+    _no_hermitian("linalg.ldl_factor", A, hermitian)
     ld, info = column_major(A), _infos(A)
     pivots = uninitialised(A, A.size(-1), dtype=cresset.int32)
     if ld.numel():
@@ -124,6 +130,7 @@ def sytrf(A, hermitian):
 
 
 def sytrs(ld, pivots, B, hermitian):
+    _no_hermitian("linalg.ldl_solve", ld, hermitian)
     X = column_major(B)
     if X.numel():
         _solver.sytrs(in_columns(ld), pivots.to(cresset.int64).contiguous(), X)
@@ -197,7 +204,7 @@ def geev(A, vectors):
     return cresset.complex(real, imaginary), (paired(V, imaginary) if vectors else None), info
 
 
-def least_squares(A, B, rcond, driver):
+def least_squares(A, B, _rcond, _driver):
     """By QR, which is LAPACK's gels: A has full rank."""
     m, n = A.shape[-2:]
     X, info = uninitialised(A, max(m, n), B.size(-1)), _infos(A)

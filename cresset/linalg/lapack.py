@@ -273,8 +273,8 @@ def ormqr(a, tau, C, left, adjoint):
 
 
 @over_samples
-def gesdd(A, vectors, full_matrices=False, driver=None):
-    """Singular values: (U, S, Vh, info), U and Vh None unless `vectors`. `driver` is for CUDA."""
+def gesdd(A, vectors, full_matrices=False, _driver=None):
+    """Singular values: (U, S, Vh, info), U and Vh None unless `vectors`. The driver is for CUDA."""
     a, (m, n), letter = column_major(A), A.shape[-2:], _LETTERS[A.dtype]
     k = min(m, n)
     S = uninitialised(A, k, dtype=real_dtype(A.dtype))

@@ -106,7 +106,7 @@ class Precision(_OfTheTable):
     """
 
     @staticmethod
-    def quotient(right, found, there):
+    def quotient(right, found, _there):
         return _divide(right, found)
 
 
@@ -114,7 +114,7 @@ class Recall(_OfTheTable):
     """Of the samples of a class, the share that was called so."""
 
     @staticmethod
-    def quotient(right, found, there):
+    def quotient(right, _found, there):
         return _divide(right, there)
 
 
@@ -193,6 +193,8 @@ class AUROC(Metric):
     """
 
     def __init__(self, task=None, num_classes=None, average="macro"):
+        if task not in (None, "binary", "multiclass"):
+            raise ValueError(f"AUROC: task is 'binary' or 'multiclass', got {task!r}")
         self.task, self.num_classes, self.average = task, num_classes, average
         super().__init__()
 
@@ -204,6 +206,10 @@ class AUROC(Metric):
     def update(self, preds, target):
         if preds.shape[0] != target.shape[0] or preds.dim() not in (1, 2):
             raise ValueError(f"AUROC: scores of shape {tuple(preds.shape)} do not fit targets of shape {tuple(target.shape)}; expected (N,) or (N, C) and (N,)")
+        if self.task is not None and self.task != ("binary" if preds.dim() == 1 else "multiclass"):
+            raise ValueError(f"AUROC: task={self.task!r} does not fit scores of shape {tuple(preds.shape)}")
+        if self.num_classes is not None and preds.dim() == 2 and preds.shape[1] != self.num_classes:
+            raise ValueError(f"AUROC: num_classes={self.num_classes} does not fit scores of shape {tuple(preds.shape)}")
         self.scores = [*self.scores, preds.detach().cpu().double()]
         self.targets = [*self.targets, target.detach().cpu().long()]
 

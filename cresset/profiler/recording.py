@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import time
+import uuid
 import warnings
 
 from .. import _native
@@ -93,6 +94,11 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False, use_py
     return handle
 
 
+def new_trace_id(callback):
+    """A name for a recording: what the callback gives, or 32 random digits."""
+    return uuid.uuid4().hex.upper() if callback is None else callback()
+
+
 class Recording:
     """One stretch of recording: from start to stop, then its events."""
 
@@ -135,7 +141,12 @@ class profile:
         with_modules=False, experimental_config=None, execution_trace_observer=None, acc_events=False, use_cuda=None, custom_trace_id_callback=None,
         post_processing_timeout_s=None,
     ):  # fmt: skip
+        if execution_trace_observer is not None:
+            raise NotImplementedError("profile: execution_trace_observer is not supported; on_trace_ready gets the profiler with its events")
         self.activities = set(activities) if activities is not None else supported_activities()
+        if use_cuda is not None:
+            warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
+            self.activities = self.activities | {ProfilerActivity.CUDA} if use_cuda else self.activities - {ProfilerActivity.CUDA}
         if not self.activities:
             raise AssertionError("profile: no valid activities, got an empty list; give ProfilerActivity.CPU")
         if schedule is not None and not callable(schedule):
@@ -146,7 +157,11 @@ class profile:
         self.on_trace_ready, self.acc_events = on_trace_ready, acc_events
         self.step_num, self.current_action = 0, ProfilerAction.NONE
         self.preset_metadata, self.metadata = {}, {}
-        self.custom_trace_id_callback = custom_trace_id_callback
+        self.custom_trace_id_callback, self._trace_id = custom_trace_id_callback, None
+        for activity in sorted(self.activities - supported_activities()):
+            warnings.warn(f"{activity.name} is not available, disabling {activity.name} profiling", stacklevel=2)
+        if ProfilerActivity.CPU not in self.activities:
+            raise AssertionError("No activities specified for the profiler: only ProfilerActivity.CPU can be recorded here")
         self._recording, self._events, self._step = None, None, None
 
     def __enter__(self):
@@ -199,7 +214,12 @@ class profile:
             self._begin()
         self.current_action = action
 
+    def get_trace_id(self):
+        """What names the recording: what custom_trace_id_callback gave when it began, else random digits; None before."""
+        return self._trace_id
+
     def _begin(self):
+        self._trace_id = new_trace_id(self.custom_trace_id_callback)
         self._recording = Recording(record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack, with_flops=self.with_flops)
         self._recording.start()
 
@@ -251,7 +271,9 @@ class profile:
         self._recorded().export_stacks(path, metric)
 
     def export_memory_timeline(self, path, device=None):
-        """Write how much memory was in use over time: a JSON list of [microseconds, bytes since the beginning]."""
+        """Write how much of the CPU's memory was in use over time: a JSON list of [microseconds, bytes since the beginning]."""
+        if device is not None and _native.device(device).type != "cpu":
+            raise RuntimeError(f"export_memory_timeline: the memory of the CPU was recorded, not that of {device}; torch.cuda.memory.timeline shows a GPU's")
         if not (self.profile_memory and self.record_shapes and self.with_stack):
             raise AssertionError("export_memory_timeline: needs record_shapes=True, profile_memory=True and with_stack=True")
         in_use, line = 0, []
@@ -276,7 +298,9 @@ class profile:
         self.preset_metadata[key] = json.loads(value)
 
     def toggle_collection_dynamic(self, enable, activities):
-        """Stop recording for a while (enable=False) and go on (True)."""
+        """Stop recording for a while (enable=False) and go on (True), if the CPU is among the activities."""
+        if ProfilerActivity.CPU not in activities:
+            return
         if enable and self._recording is None:
             self.acc_events = True
             self._begin()
@@ -299,9 +323,14 @@ class legacy_profile:
         use_kineto=False, use_cpu=True, experimental_config=None, acc_events=False, custom_trace_id_callback=None, post_processing_timeout_s=None,
         activity_filters=None,
     ):  # fmt: skip
+        if not use_cpu and not use_kineto:
+            raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
+        if use_cuda and ProfilerActivity.CUDA not in supported_activities():
+            warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
+            use_cuda = False
         self.enabled, self.use_cuda, self.use_device, self.entered = enabled, use_cuda, use_device, False
         self.record_shapes, self.with_flops, self.profile_memory, self.with_stack, self.with_modules = record_shapes, with_flops, profile_memory, with_stack, with_modules
-        self._recording = None
+        self._recording, self.trace_id, self._new_trace_id = None, "", custom_trace_id_callback
 
     def __enter__(self):
         if not self.enabled:
@@ -309,6 +338,7 @@ class legacy_profile:
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
         self.entered = True
+        self.trace_id = new_trace_id(self._new_trace_id)
         self._recording = Recording(record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack, with_flops=self.with_flops)
         self._recording.start()
         return self

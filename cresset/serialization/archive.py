@@ -239,8 +239,9 @@ class ArchiveReader:
 class ArchiveWriter:
     """Writes records one behind the other to an object with `write`. `close` adds the directory."""
 
-    def __init__(self, file, folder):
-        self.file, self.folder, self.at, self.entries = file, folder, 0, []
+    def __init__(self, file, folder, checked=None, alignment=_ALIGNMENT):
+        self.file, self.folder, self.at, self.entries, self.alignment = file, folder, 0, [], alignment
+        self.checked = options.get_crc32_options() if checked is None else checked
         self.checksums = 0
 
     def _write(self, data):
@@ -254,11 +255,11 @@ class ArchiveWriter:
         """Add a record. `data` is bytes or a one-dimensional memoryview of them."""
         title = f"{self.folder}/{name}".encode()
         size, header = len(data), self.at
-        checksum = zlib.crc32(data) if options.get_crc32_options() else 0
+        checksum = zlib.crc32(data) if self.checked else 0
         self.checksums = zlib.crc32(checksum.to_bytes(4, "little"), self.checksums)
         large = struct.pack("<2H2Q", 1, 16, size, size) if size >= _BIG else b""
         unpadded = header + _LOCAL.size + len(title) + len(large) + 4
-        padding = -unpadded % _ALIGNMENT
+        padding = -unpadded % self.alignment
         extra = large + struct.pack("<2s1H", b"FB", padding) + b"Z" * padding
         shown = min(size, _BIG)
         self._write(

@@ -76,7 +76,7 @@ class PyTorchFileWriter:
         self._owned = is_path
         self._file = open(file, "wb") if is_path else file  # noqa: SIM115  (closed by write_end_of_file)
         self._name = os.path.splitext(os.path.basename(os.fspath(file)))[0] if is_path else "archive"
-        self._archive = ArchiveWriter(self._file, self._name)
+        self._archive = ArchiveWriter(self._file, self._name, compute_crc32, storage_alignment)
 
     def archive_name(self):
         """The folder of the records."""

@@ -7,7 +7,7 @@ from ..interpreted import InterpretedTensor
 from .compressed import CompressedTensor
 from .converting import to_coo, to_layout
 from .coo import CooTensor, coo, flattened
-from .tensor import SparseTensor, rule, rules
+from .tensor import SparseTensor, check_format, rule, rules
 
 _operators = _native.operators()
 
@@ -41,6 +41,7 @@ for _name in LINEAR:
 @rule("clone")
 def clone(input, *, memory_format=None):
     """A copy of the indices and of the values."""
+    check_format("clone", memory_format)
     return input._with(input._recorded.clone(), copy_indices=True)
 
 
@@ -76,6 +77,7 @@ for _method, _dtype in (("float", "float32"), ("double", "float64"), ("half", "f
 @rule("cpu")
 def cpu(input, memory_format=None):
     """On the CPU."""
+    check_format("cpu", memory_format)
     return to(input, device="cpu")
 
 
@@ -241,12 +243,12 @@ def power(input, exponent):
 def copy_(input, other, non_blocking=False):
     """Take over values; of a dense tensor, from a dense or sparse one."""
     if not isinstance(input, SparseTensor):
-        return input.copy_(other.to_dense())
+        return input.copy_(other.to_dense(), non_blocking)
     if not isinstance(other, SparseTensor):
         raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = sparse and src type = dense; use to_sparse()")
     if input.layout != other.layout or input.shape != other.shape:
         raise RuntimeError(f"copy_: expected a {input.kind} tensor of shape {list(input.shape)}, got {other.kind} of shape {list(other.shape)}")
-    input._become(other.clone().to(input.dtype))
+    input._become(other.clone().to(input.dtype, non_blocking=non_blocking))
     return input
 
 

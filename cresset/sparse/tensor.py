@@ -30,6 +30,12 @@ def check_masked(tensor, masked_grad):
         raise NotImplementedError("to_dense: masked_grad=False is not supported for a tensor that requires gradients; they have its indices only")
 
 
+def check_format(who, memory_format):
+    """Refuse a memory format other than torch.preserve_format, which strided tensors alone have."""
+    if memory_format not in (None, cresset.preserve_format):
+        raise RuntimeError(f"{who}: memory format option is only supported by strided tensors, got {memory_format} for a sparse one")
+
+
 def layout_error(name, wanted, tensor):
     """The error of one who asks a tensor for what its layout does not have."""
     return RuntimeError(f"{name} expected {wanted} tensor layout but got {LAYOUT_NAMES[str(tensor.layout)]}")
@@ -107,8 +113,10 @@ class SparseTensor(InterpretedTensor):
 
     def cuda(self, device=None, non_blocking=False, memory_format=None):
         """The tensor on a CUDA device."""
-        return self.to("cuda" if device is None else device, non_blocking=non_blocking, memory_format=memory_format)
+        check_format("cuda", memory_format)
+        return self.to("cuda" if device is None else device, non_blocking=non_blocking)
 
     def cpu(self, memory_format=None):
         """The tensor on the CPU."""
-        return self.to("cpu", memory_format=memory_format)
+        check_format("cpu", memory_format)
+        return self.to("cpu")

@@ -64,13 +64,13 @@ class Progress:
         self.epoch, self.epochs, self.batches = epoch, epochs, batches
         self.began, self.first = time.perf_counter(), done
 
-    def show(self, batch, values):
+    def show(self, _batch, _values):
         """Called within an epoch, after `batch` batches of it."""
 
-    def end_epoch(self, values):
+    def end_epoch(self, _values):
         pass
 
-    def say(self, text):
+    def say(self, _text):
         """A line that stays."""
 
     def close(self):
@@ -147,7 +147,7 @@ class LogLines(Progress):
 class NotebookText(Progress):
     """One output of the cell that is rewritten: the epochs so far, and the running one."""
 
-    def __init__(self, stream):
+    def __init__(self, _stream):
         from IPython.display import display
 
         self.next_time, self.lines = 0.0, []

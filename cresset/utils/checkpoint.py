@@ -282,7 +282,7 @@ class KeepInputs(Function):
     """A node that does nothing but keep tensors, under the saved-tensor hooks of whoever is around."""
 
     @staticmethod
-    def forward(ctx, marker, *tensors):
+    def forward(ctx, _marker, *tensors):
         ctx.save_for_backward(*tensors)
         return cresset.empty(0)
 

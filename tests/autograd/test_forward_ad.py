@@ -167,3 +167,10 @@ def test_what_is_refused(run, error, phrase):
 def test_outside_a_level_there_are_no_duals():
     with pytest.raises(RuntimeError, match="no level exists"):
         fw.make_dual(A, B)
+
+
+def test_there_is_no_tangent_below_the_first_level():
+    with fw.dual_level():
+        x = fw.make_dual(cresset.tensor(3.0), cresset.tensor(1.0))
+        assert fw.unpack_dual(x, level=0).tangent.item() == 1.0
+        assert fw.unpack_dual(x, level=-1).tangent is None

@@ -68,3 +68,9 @@ def test_answers_about_compilation():
     assert not cresset._dynamo.config.verbose
     with cresset.compiler.set_stance("force_eager"):
         cresset.compiler.reset()
+
+
+def test_a_backend_is_forced_in_the_default_stance_only():
+    cresset.compiler.set_stance("default", force_backend="eager")
+    with pytest.raises(RuntimeError, match="force_backend"):
+        cresset.compiler.set_stance("force_eager", force_backend="eager")

@@ -86,3 +86,12 @@ def test_bad_input_is_named():
         metrics.Accuracy().update(cresset.ones(4), cresset.ones(3))
     with pytest.raises(ValueError, match="average"):
         metrics.Recall(num_classes=2, average="median")
+
+
+def test_the_task_of_an_area_is_that_of_its_scores():
+    with pytest.raises(ValueError, match="task is 'binary' or 'multiclass'"):
+        metrics.AUROC(task="other")
+    with pytest.raises(ValueError, match="task='binary' does not fit"):
+        metrics.AUROC(task="binary").update(cresset.rand(3, 2), cresset.tensor([0, 1, 1]))
+    with pytest.raises(ValueError, match="num_classes=3 does not fit"):
+        metrics.AUROC(task="multiclass", num_classes=3).update(cresset.rand(3, 2), cresset.tensor([0, 1, 1]))

@@ -146,3 +146,18 @@ def test_what_has_no_rule_names_the_way_out():
         batch().cumprod(1)
     with pytest.raises(RuntimeError, match="expected a nested tensor"):
         cresset.nested.to_padded_tensor(cresset.ones(2), 0.0)
+
+
+def test_bounds_of_lengths_are_checked():
+    values, offsets = cresset.arange(5.0), cresset.tensor([0, 2, 5])
+    assert cresset.nested.nested_tensor_from_jagged(values, offsets, min_seqlen=2, max_seqlen=3).numel() == 5
+    for bounds in ({"min_seqlen": 3}, {"max_seqlen": 2}):
+        with pytest.raises(RuntimeError, match="do not fit lengths from 2 to 3"):
+            cresset.nested.nested_tensor_from_jagged(values, offsets, **bounds)
+
+
+def test_a_nested_tensor_has_one_memory_format():
+    x = cresset.nested.nested_tensor([cresset.ones(2), cresset.ones(3)])
+    assert x.is_contiguous(memory_format=cresset.contiguous_format)
+    with pytest.raises(RuntimeError, match="no memory format"):
+        x.is_contiguous(memory_format=cresset.channels_last)

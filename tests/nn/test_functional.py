@@ -218,3 +218,27 @@ def test_embedding_bag_refuses_offsets_that_are_none(offsets, problem, last, mod
         F.embedding_bag(cresset.arange(5), table, cresset.tensor(offsets), mode=mode, include_last_offset=last)
     with pytest.raises(RuntimeError, match="at least 1"):
         F.embedding_bag(cresset.arange(5), table, cresset.tensor([], dtype=cresset.int64), mode=mode, include_last_offset=True)
+
+
+class TestBlocksOfAttention:
+    def test_whole_blocks_are_listed_apart_or_not(self):
+        from cresset.nn.attention.flex_attention import create_block_mask, flex_attention
+
+        def causal(b, h, q, kv):
+            return q >= kv
+
+        apart = create_block_mask(causal, None, None, 256, 256)
+        together = create_block_mask(causal, None, None, 256, 256, separate_full_blocks=False)
+        assert together.full_kv_num_blocks is None and together.to_dense().equal(apart.to_dense())
+        x = cresset.randn(1, 1, 256, 4)
+        cresset.testing.assert_close(flex_attention(x, x, x, block_mask=together), flex_attention(x, x, x, block_mask=apart))
+        with pytest.raises(NotImplementedError, match="compute_dq_write_order"):
+            create_block_mask(causal, None, None, 256, 256, compute_dq_write_order=True)
+        with pytest.raises(TypeError, match="unexpected keyword argument"):
+            create_block_mask(causal, None, None, 256, 256, nonsense=1)
+
+    @pytest.mark.parametrize("longest", [(1, 2), (2, 1)])
+    def test_the_longest_sequence_is_no_longer_than_said(self, longest):
+        x, starts = cresset.ones(3, 1, 4), cresset.tensor([0, 1, 3], dtype=cresset.int32)
+        with pytest.raises(ValueError, match="less than the longest sequence, 2"):
+            cresset.nn.attention.varlen.varlen_attn(x, x, x, starts, starts, *longest)

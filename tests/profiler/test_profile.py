@@ -5,7 +5,14 @@ import json
 import pytest
 
 import cresset
-from cresset.profiler import ProfilerAction, profile, record_function, schedule, tensorboard_trace_handler
+from cresset.profiler import (
+    ProfilerAction,
+    ProfilerActivity,
+    profile,
+    record_function,
+    schedule,
+    tensorboard_trace_handler,
+)
 
 
 def names(prof):
@@ -122,3 +129,46 @@ def test_legacy_profile_and_two_at_once():
         with profile() as inner:
             cresset.zeros(1)
     assert [event.name for event in outer.function_events] == ["aten::ones", "aten::zeros"] and names(inner) == ["aten::zeros"]
+
+
+class TestArguments:
+    def test_what_cannot_be_recorded_is_told(self):
+        with pytest.warns(UserWarning, match="XPU is not available, disabling XPU profiling"):
+            profile(activities=[ProfilerActivity.CPU, ProfilerActivity.XPU])
+        with pytest.warns(UserWarning, match="disabling XPU"), pytest.raises(AssertionError, match="No activities"):
+            profile(activities=[ProfilerActivity.XPU])
+        with pytest.raises(NotImplementedError, match="execution_trace_observer"):
+            profile(execution_trace_observer=object())
+        with pytest.warns(FutureWarning, match="use_cuda"):
+            profile(use_cuda=False)
+
+    def test_a_recording_has_a_name(self):
+        with profile(custom_trace_id_callback=lambda: "mine") as prof:
+            pass
+        assert prof.get_trace_id() == "mine"
+        with profile() as one, profile() as other:
+            pass
+        assert one.get_trace_id() != other.get_trace_id() and len(one.get_trace_id()) == 32
+        with cresset.autograd.profiler.profile(custom_trace_id_callback=lambda: "older") as prof:
+            pass
+        assert prof.trace_id == "older"
+
+    def test_only_the_activities_that_are_named_are_switched(self):
+        with profile() as prof:
+            prof.toggle_collection_dynamic(False, [ProfilerActivity.CUDA])
+            cresset.ones(2).exp()
+            prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+            cresset.ones(2).tanh()
+        names = {event.name for event in prof.events()}
+        assert "aten::exp" in names and "aten::tanh" not in names
+
+    def test_a_timeline_of_another_devices_memory_is_refused(self, tmp_path):
+        with profile(profile_memory=True, record_shapes=True, with_stack=True) as prof:
+            cresset.ones(2)
+        prof.export_memory_timeline(tmp_path / "a.json", device="cpu")
+        with pytest.raises(RuntimeError, match="not that of cuda:0"):
+            prof.export_memory_timeline(tmp_path / "b.json", device="cuda:0")
+
+    def test_only_device_events_need_kineto(self):
+        with pytest.raises(AssertionError, match="Kineto"):
+            cresset.autograd.profiler.profile(use_cpu=False)

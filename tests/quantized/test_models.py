@@ -228,3 +228,17 @@ def test_a_scale_that_is_precomputed_is_not_computed_again():
 def test_a_weight_has_one_dtype():
     with pytest.raises(RuntimeError, match="Unsupported dtype torch.float16"):
         nn.quantized.Linear(2, 2, dtype=cresset.float16)
+
+
+def test_versions_of_defaults_are_those_that_there_are():
+    q.get_default_qconfig("x86", version=0), q.get_default_qat_qconfig("x86", version=1)
+    with pytest.raises(AssertionError, match="Version number: 1 in get_default_qconfig is not supported"):
+        q.get_default_qconfig("x86", version=1)
+    with pytest.raises(AssertionError, match="Version number: 2 in get_default_qat_qconfig is not supported"):
+        q.get_default_qat_qconfig("x86", version=2)
+
+
+def test_observers_make_their_numbers_as_they_are_told():
+    observer = q.MinMaxObserver(factory_kwargs={"dtype": cresset.float64})
+    assert observer.eps.dtype == observer.min_val.dtype == cresset.float64
+    assert q.PlaceholderObserver(eps=0.5).eps == 0.5 and q.NoopObserver(custom_op_name="mine").custom_op == "mine"

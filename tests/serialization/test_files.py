@@ -346,3 +346,16 @@ def test_records_behind_four_gigabytes_are_found(tmp_path):
 def rewound(file):
     file.seek(0)
     return file
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_writer_of_records_aligns_them_and_may_leave_checksums_out(tmp_path, checked):
+    path = str(tmp_path / "records.pt")
+    writer = serialization.records.PyTorchFileWriter(path, compute_crc32=checked, storage_alignment=4096)
+    writer.write_record("data/0", b"abcd", 4)
+    writer.write_end_of_file()
+    with zipfile.ZipFile(path) as archive:
+        entry = archive.getinfo("records/data/0")
+        assert (entry.CRC != 0) is checked
+    with open(path, "rb") as file:
+        assert file.read().index(b"abcd") % 4096 == 0

@@ -61,3 +61,30 @@ def test_the_object_of_a_gradient_survives_being_dropped_again_and_again():
     for _ in range(3):
         gc.collect()
         assert w.grad.is_sparse and w.grad._nnz() == 1
+
+
+class TestArgumentsThatOnlyStridedTensorsHave:
+    def matrix(self):
+        return cresset.eye(2).to_sparse()
+
+    @pytest.mark.parametrize("call", [
+        lambda x, f: x.clone(memory_format=f), lambda x, f: cresset.zeros_like(x, memory_format=f), lambda x, f: x.cpu(memory_format=f),
+        lambda x, f: x.resize_as_(x, memory_format=f),
+    ])  # fmt: skip
+    def test_a_memory_format_is_refused(self, call):
+        call(self.matrix(), cresset.preserve_format)
+        with pytest.raises(RuntimeError, match="memory format"):
+            call(self.matrix(), cresset.channels_last)
+
+    def test_gradients_of_what_is_not_specified_are_refused(self):
+        x = self.matrix().requires_grad_()
+        assert x.to_dense(masked_grad=True).requires_grad
+        with pytest.raises(NotImplementedError, match="masked_grad=False"):
+            x.to_dense(masked_grad=False)
+        with pytest.raises(NotImplementedError, match="masked_grad=False"):
+            cresset.eye(2).to_sparse_csr().requires_grad_().to_dense(masked_grad=False)
+        assert self.matrix().to_dense(masked_grad=False).sum().item() == 2
+
+    def test_a_dimension_is_not_kept_without_one(self):
+        with pytest.raises(TypeError, match="keepdim"):
+            cresset.any(self.matrix(), keepdim=True)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import cresset
+
 SCRIPT = Path(__file__).with_name("odd_calls.py")
 
 
@@ -18,3 +20,53 @@ def test_odd_calls_give_a_result_or_an_exception(seed, tmp_path):
     last = log.read_text().splitlines()[-1] if log.exists() else "the start"
     assert ended.returncode == 0, f"ended with {ended.returncode} at {last}\n{ended.stderr[-1500:]}"
     assert ended.stdout.startswith("3000 calls")
+
+
+class TestArgumentsThatAreRead:
+    """Each was once taken and ignored."""
+
+    @pytest.mark.parametrize("make", [
+        lambda layout: cresset.hann_window(4, layout=layout), lambda layout: cresset.kaiser_window(4, layout=layout),
+        lambda layout: cresset.fft.fftfreq(4, layout=layout), lambda layout: cresset.fft.rfftfreq(4, layout=layout),
+        lambda layout: cresset.empty_permuted((2, 3), (1, 0), layout=layout), lambda layout: cresset.ones(1).new_tensor([1.0], layout=layout),
+        lambda layout: cresset.ops.aten._to_copy(cresset.ones(2), layout=layout),
+    ])  # fmt: skip
+    def test_a_layout_is_strided_or_refused(self, make):
+        assert make(cresset.strided).layout is cresset.strided
+        with pytest.raises(RuntimeError, match="layout"):
+            make(cresset.sparse_coo)
+
+    def test_names_of_dimensions_are_refused(self):
+        with pytest.raises(RuntimeError, match="named tensors are not supported"):
+            cresset.tensor([1.0], names=("N",))
+
+    def test_type_takes_no_other_keywords(self):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'bad'"):
+            cresset.ones(1).type(cresset.float64, bad=1)
+
+    def test_an_order_of_dimensions_that_is_not_the_only_one_is_told(self):
+        x = cresset.empty(2, 3, 5, 7)
+        assert x.dim_order(ambiguity_check=True) == (0, 1, 2, 3)
+        one = cresset.empty(1, 3, 1, 1)
+        assert one.dim_order() == (0, 1, 2, 3)
+        with pytest.raises(RuntimeError, match="does not have unique dim order"):
+            one.dim_order(ambiguity_check=True)
+        assert cresset.empty(1, 2, 3, 4).dim_order(ambiguity_check=[cresset.contiguous_format, cresset.channels_last]) == (0, 1, 2, 3)
+        with pytest.raises(RuntimeError, match="cannot map to exact one"):
+            one.dim_order(ambiguity_check=[cresset.contiguous_format, cresset.channels_last])
+        for bad in ("x", ["x"], None):
+            with pytest.raises(TypeError, match="ambiguity_check"):
+                x.dim_order(ambiguity_check=bad)
+
+    def test_memory_is_pinned_for_cuda_alone(self):
+        with pytest.raises(RuntimeError, match="not for 'cpu'"):
+            cresset.ones(1).pin_memory("cpu")
+
+    def test_volatile_is_warned_about(self):
+        with pytest.warns(UserWarning, match="volatile was removed"):
+            cresset.autograd.Variable(cresset.ones(1), volatile=True)
+
+    def test_the_cache_of_device_memory_cannot_be_left_out(self):
+        with pytest.raises(NotImplementedError, match="always comes from the cache"):
+            cresset.cuda.memory.caching_allocator_enable(False)
+        cresset.cuda.memory.caching_allocator_enable(True)

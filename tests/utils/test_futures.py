@@ -29,3 +29,9 @@ def test_a_result_is_set_once():
     with pytest.raises(ValueError, match="no"):
         wait_all([future])
     assert collect_all([]).wait() == []
+
+
+def test_a_future_waits_for_cuda_devices_only():
+    Future(devices=["cuda:0"])
+    with pytest.raises(ValueError, match="Expected devices to be CUDA devices, got cpu"):
+        Future(devices=["cpu"])

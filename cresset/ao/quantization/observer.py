@@ -65,7 +65,7 @@ class UniformQuantizationObserverBase(ObserverBase):
     ):  # fmt: skip
         super().__init__(dtype, is_dynamic)
         self.qscheme, self.reduce_range = qscheme, reduce_range
-        self.register_buffer("eps", cresset.tensor([eps]))
+        self.register_buffer("eps", cresset.tensor([eps], **(factory_kwargs or {})))
         _, low, high = held_by(dtype, type(self).__name__)
         self.has_customized_qrange = quant_min is not None and quant_max is not None
         if self.has_customized_qrange:
@@ -108,8 +108,8 @@ class MinMaxObserver(UniformQuantizationObserverBase):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.register_buffer("min_val", cresset.tensor(float("inf")))
-        self.register_buffer("max_val", cresset.tensor(float("-inf")))
+        self.register_buffer("min_val", self.eps.new_tensor(float("inf")))
+        self.register_buffer("max_val", self.eps.new_tensor(float("-inf")))
 
     def forward(self, x_orig):
         if x_orig.numel():
@@ -217,8 +217,8 @@ class HistogramObserver(UniformQuantizationObserverBase):
         super().__init__(*args, **kwargs)
         self.bins = bins
         self.register_buffer("histogram", cresset.zeros(bins))
-        self.register_buffer("min_val", cresset.tensor(float("inf")))
-        self.register_buffer("max_val", cresset.tensor(float("-inf")))
+        self.register_buffer("min_val", self.eps.new_tensor(float("inf")))
+        self.register_buffer("max_val", self.eps.new_tensor(float("-inf")))
 
     def forward(self, x_orig):
         if x_orig.numel() == 0:

@@ -40,7 +40,7 @@ def read_numpy_header(file, name):
     return shape, described, by_columns
 
 
-def mapped_array(path, file, at, name):
+def mapped_array(file, at, name):
     """The tensor on the array in NumPy's format at byte `at` of the file. Its bytes are read when they are looked at."""
     file.seek(at)
     shape, described, by_columns = read_numpy_header(file, name)
@@ -72,7 +72,7 @@ def arrays_of_archive(path, file):
                     raise ValueError(f"{path}: {name!r} is compressed and cannot be mapped; write it with numpy.savez, not savez_compressed")
                 file.seek(item.header_offset + 26)  # behind the local header stand the name and an extra field, whose lengths are here
                 lengths = struct.unpack("<HH", file.read(4))
-                found[name] = mapped_array(path, file, item.header_offset + 30 + sum(lengths), f"{path}: {name!r}")
+                found[name] = mapped_array(file, item.header_offset + 30 + sum(lengths), f"{path}: {name!r}")
     except zipfile.BadZipFile as error:
         raise ValueError(f"{path}: {error}") from None
     return found
@@ -102,7 +102,7 @@ class ArrayDataset(Dataset):
         with open(self.path, "rb") as file:
             start = file.read(16)
             if start[:6] == b"\x93NUMPY":
-                arrays, self.single = {"array": mapped_array(self.path, file, 0, self.path)}, True
+                arrays, self.single = {"array": mapped_array(file, 0, self.path)}, True
                 if self.names is not None:
                     raise ValueError(f"ArrayDataset: {self.path} has one array without a name; leave out names={self.names!r}")
             elif start[:4] == b"PK\x03\x04":

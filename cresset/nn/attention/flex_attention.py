@@ -113,7 +113,7 @@ class BlockMask:
     """Which blocks of keys each block of queries sees: in part (then `mask_mod` decides), wholly, or not at all."""
 
     def __init__(
-        self, seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, q_num_blocks, q_indices, full_q_num_blocks, full_q_indices, BLOCK_SIZE, mask_mod, *_, **__,  # noqa: N803
+        self, seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, q_num_blocks, q_indices, full_q_num_blocks, full_q_indices, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, mask_mod=None, *, dq_write_order=None, dq_write_order_full=None, dq_kv_order=None, dq_kv_order_spt=None,  # noqa: N803
     ):  # fmt: skip
         self.seq_lengths = seq_lengths
         self.kv_num_blocks, self.kv_indices = kv_num_blocks, kv_indices
@@ -122,6 +122,8 @@ class BlockMask:
         self.full_q_num_blocks, self.full_q_indices = full_q_num_blocks, full_q_indices
         self.BLOCK_SIZE = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
         self.mask_mod = mask_mod if mask_mod is not None else noop_mask
+        self.dq_write_order, self.dq_write_order_full = dq_write_order, dq_write_order_full
+        self.dq_kv_order, self.dq_kv_order_spt = dq_kv_order, dq_kv_order_spt
 
     @classmethod
     def from_kv_blocks(
@@ -212,14 +214,20 @@ def _transposed(counts, indices):
     return _dense_to_ordered(_ordered_to_dense(counts, indices).mT)
 
 
-def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, _compile=False, *_, **__):  # noqa: N803
+def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, _compile=False, separate_full_blocks=True, compute_dq_write_order=False, dq_kv_order=True):  # noqa: N803
     """Find out which blocks of keys each block of queries sees.
+
+    Args:
+        separate_full_blocks: keep a list of the blocks that are seen wholly; without it they are among those that are seen in part.
+        compute_dq_write_order: not supported; the order of writes is that of the blocks.
 
     >>> from cresset.nn.attention.flex_attention import create_block_mask
     >>> create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256).to_dense()[0, 0].int()
     tensor([[1, 0],
             [1, 1]], dtype=torch.int32)
     """
+    if compute_dq_write_order:
+        raise NotImplementedError("create_block_mask: compute_dq_write_order=True is not supported")
     rows, columns = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
     mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device)
     padded = cresset.nn.functional.pad(mask, (0, -KV_LEN % columns, 0, -Q_LEN % rows))
@@ -227,6 +235,8 @@ def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_DE
     inside = padded.view(batch, heads, padded.shape[2] // rows, rows, padded.shape[3] // columns, columns)
     seen = inside.sum((3, 5))
     whole = seen == rows * columns
+    if not separate_full_blocks:
+        return BlockMask.from_kv_blocks(*_dense_to_ordered(seen > 0), None, None, (rows, columns), mask_mod, (Q_LEN, KV_LEN))
     partial = (seen > 0) & ~whole
     return BlockMask.from_kv_blocks(*_dense_to_ordered(partial), *_dense_to_ordered(whole), (rows, columns), mask_mod, (Q_LEN, KV_LEN))
 

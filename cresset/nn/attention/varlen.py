@@ -54,6 +54,8 @@ def varlen_attn(
     keys = cu_seq_k.tolist() if cu_seq_k is not None else None
     if keys is None and block_table is None:
         raise ValueError("varlen_attn: cu_seq_k is needed without a block_table")
+    _check_longest("max_q", max_q, [b - a for a, b in zip(queries, queries[1:], strict=False)])
+    _check_longest("max_k", max_k, used if used is not None else [b - a for a, b in zip(keys, keys[1:], strict=False)])
     results, sums = [], []
     for i, (start, end) in enumerate(zip(queries, queries[1:], strict=False)):
         q = query[start:end].transpose(0, 1)
@@ -69,6 +71,11 @@ def varlen_attn(
             sums.append(_log_sums(q, k, mask, scale))
     result = cresset.cat(results) if results else query.new_empty(query.shape)
     return (result, cresset.cat(sums, 1)) if return_aux is not None and return_aux.lse else result
+
+
+def _check_longest(name, longest, lengths):
+    if lengths and longest is not None and longest < max(lengths):
+        raise ValueError(f"varlen_attn: {name}={longest} is less than the longest sequence, {max(lengths)}")
 
 
 def varlen_attn_out(out, query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, **settings):

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import sys
 
 SECONDS = 20  # without an answer
 
@@ -19,8 +20,8 @@ def is_whole(path, md5=None):
     return os.path.isfile(path) and (md5 is None or md5_of(path) == md5)
 
 
-def fetch(who, urls, folder, filename, md5=None):
-    """`filename` in `folder`, from the first of `urls` that gives it. What is there already is not fetched again."""
+def fetch(who, urls, folder, filename, md5=None, progress=False):
+    """`filename` in `folder`, from the first of `urls` that gives it. What is there already is not fetched again; `progress` says what is."""
     path = os.path.join(folder, filename)
     if is_whole(path, md5):
         return path
@@ -31,6 +32,8 @@ def fetch(who, urls, folder, filename, md5=None):
     reasons = []
     for url in urls:
         part = path + ".part"
+        if progress:
+            sys.stderr.write(f'Downloading: "{url}" to {path}\n')
         try:
             request = urllib.request.Request(url, headers={"User-Agent": "cresset"})
             with urllib.request.urlopen(request, timeout=SECONDS) as answer, open(part, "wb") as file:

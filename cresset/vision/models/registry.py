@@ -69,7 +69,7 @@ class WeightsEnum(Enum):
 
     def get_state_dict(self, progress=True, check_hash=True):
         """The weights, from the folder of checkpoints, or fetched into it."""
-        return cresset.load(checkpoint(self.url, check_hash), map_location="cpu", weights_only=True)
+        return cresset.load(checkpoint(self.url, check_hash, progress), map_location="cpu", weights_only=True)
 
     def __repr__(self):
         return f"{type(self).__name__}.{self.name}"
@@ -80,12 +80,12 @@ def checkpoint_folder():
     return os.path.join(hub.get_dir(), "checkpoints")
 
 
-def checkpoint(url, check_hash=True):
+def checkpoint(url, check_hash=True, progress=False):
     """The path of a published file. Its name ends in the first digits of its SHA-256, which are compared."""
     from ..datasets.download import fetch
 
     name = url.rsplit("/", 1)[-1]
-    path = fetch("weights", [url], checkpoint_folder(), name)
+    path = fetch("weights", [url], checkpoint_folder(), name, progress=progress)
     wanted = os.path.splitext(name)[0].rsplit("-", 1)[-1]
     if check_hash:
         digest = hashlib.sha256()

@@ -18,7 +18,7 @@ class Grayscale(Transform):
         super().__init__()
         self.num_output_channels = num_output_channels
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         return F.rgb_to_grayscale(img, self.num_output_channels)
 
     def extra_repr(self):
@@ -70,7 +70,7 @@ class ColorJitter(Transform):
         order = cresset.randperm(4)
         return (order, *(None if ends is None else uniform(*ends) for ends in (brightness, contrast, saturation, hue)))
 
-    def choose(self, img):
+    def choose(self, _img):
         return self.get_params(self.brightness, self.contrast, self.saturation, self.hue)
 
     def change(self, img, chosen):
@@ -107,7 +107,7 @@ class GaussianBlur(Transform):
         """The width of the bell."""
         return uniform(sigma_min, sigma_max)
 
-    def choose(self, img):
+    def choose(self, _img):
         return self.get_params(self.sigma[0], self.sigma[1])
 
     def change(self, img, chosen):

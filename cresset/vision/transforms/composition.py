@@ -7,7 +7,7 @@ from cresset import nn
 class Transform(nn.Module):
     """What changes an image. `choose` draws what is random for an image, `change` does it; both together are the call."""
 
-    def choose(self, img):
+    def choose(self, _img):
         return None
 
     def change(self, img, chosen):

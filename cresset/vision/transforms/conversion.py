@@ -9,14 +9,14 @@ from .composition import Transform
 class ToTensor(Transform):
     """A picture or an array (height, width, channels) as a tensor (channels, height, width); bytes become numbers from 0 to 1."""
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         return F.to_tensor(img)
 
 
 class PILToTensor(Transform):
     """A picture as a tensor (channels, height, width) of the picture's own numbers."""
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         return F.pil_to_tensor(img)
 
 
@@ -27,7 +27,7 @@ class ToPILImage(Transform):
         super().__init__()
         self.mode = mode
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         return F.to_pil_image(img, self.mode)
 
     def extra_repr(self):
@@ -41,7 +41,7 @@ class ConvertImageDtype(Transform):
         super().__init__()
         self.dtype = dtype
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         return F.convert_image_dtype(img, self.dtype)
 
 
@@ -56,7 +56,7 @@ class Normalize(Transform):
         super().__init__()
         self.mean, self.std, self.inplace = mean, std, inplace
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         return F.normalize(img, self.mean, self.std, self.inplace)
 
     def extra_repr(self):
@@ -75,7 +75,7 @@ class LinearTransformation(Transform):
             )
         self.transformation_matrix, self.mean_vector = transformation_matrix, mean_vector
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         numbers = img.shape[-3] * img.shape[-2] * img.shape[-1]
         if numbers != self.transformation_matrix.shape[0]:
             raise ValueError(
@@ -90,7 +90,7 @@ class LinearTransformation(Transform):
 class ToImage(Transform):
     """transforms.v2: a picture or an array as a tensor (channels, height, width) of its own numbers."""
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         if F.pictures.is_picture(img):
             return F.pil_to_tensor(img)
         if F.pictures.is_array(img):
@@ -106,7 +106,7 @@ class ToDtype(Transform):
         super().__init__()
         self.dtype, self.scale = dtype, scale
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         if F.pictures.is_picture(img):
             return img
         return F.convert_image_dtype(img, self.dtype) if self.scale else img.to(self.dtype)

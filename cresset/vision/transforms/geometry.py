@@ -54,7 +54,7 @@ class Resize(Transform):
         self.size, self.max_size = size, max_size
         self.interpolation, self.antialias = as_mode("Resize", interpolation), antialias
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         return F.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
 
     def extra_repr(self):
@@ -68,7 +68,7 @@ class CenterCrop(Transform):
         super().__init__()
         self.size = pair("CenterCrop", size)
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         return F.center_crop(img, self.size)
 
     def extra_repr(self):
@@ -90,7 +90,7 @@ class Pad(Transform):
             raise ValueError(f"Pad: padding has 1, 2 or 4 numbers, got {len(padding)}")
         self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         return F.pad(img, self.padding, self.fill, self.padding_mode)
 
     def extra_repr(self):
@@ -210,7 +210,7 @@ class FiveCrop(Transform):
         super().__init__()
         self.size = pair("FiveCrop", size)
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         return F.five_crop(img, self.size)
 
     def extra_repr(self):
@@ -224,7 +224,7 @@ class TenCrop(Transform):
         super().__init__()
         self.size, self.vertical_flip = pair("TenCrop", size), vertical_flip
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         return F.ten_crop(img, self.size, self.vertical_flip)
 
     def extra_repr(self):
@@ -239,7 +239,7 @@ class Sometimes(Transform):
         check_probability(type(self).__name__, p)
         self.p = p
 
-    def choose(self, img):
+    def choose(self, _img):
         return chance(self.p)
 
     def change(self, img, chosen):
@@ -284,7 +284,7 @@ class RandomRotation(Transform):
         """The angle."""
         return uniform(degrees[0], degrees[1])
 
-    def choose(self, img):
+    def choose(self, _img):
         return self.get_params(self.degrees)
 
     def change(self, img, chosen):

@@ -124,7 +124,7 @@ class Lambda(_OfSamples, composition.Transform):
             raise TypeError(f"Lambda: expected a function, got {type(lambd).__name__}")
         self.lambd = lambd
 
-    def change(self, img, chosen):
+    def change(self, img, _chosen):
         return self.lambd(img)
 
 
