@@ -6,6 +6,7 @@ if it is a class of modules that this process has loaded, or one of the standard
 
 import collections
 import pickle
+import re
 import sys
 import types
 
@@ -14,7 +15,6 @@ from cresset import Tensor, _native
 from cresset.storage import STORAGE_TYPES, TypedStorage, UntypedStorage
 
 from .. import _utils
-from .pickles import check_key, checked_elements
 
 __all__ = ["Constructors", "is_known"]
 
@@ -32,6 +32,10 @@ class Function:
         raise TypeError(f"{self.title} was only named in a file; it cannot be saved again")
 
 
+_RATIO = re.compile(r"-?\d+(/\d+)?")
+RECONSTRUCTOR = Function("copyreg._reconstructor", "")
+# Bytes that making one takes, beyond the elements. Tensors have their storage's and their own native parts.
+COST, COST_OF_TENSOR, COST_OF_OWN = 160, 500, 1500
 TABLE = {}  # "module.name" -> what GLOBAL puts on the stack
 METHODS = {}  # that value -> the name of the method of Constructors that applies it to arguments
 
@@ -115,16 +119,15 @@ class Constructors:
     """What the names of one file stand for.
 
     Args:
-        size: of the file; copies that its makers make are counted against twice that (an array's bytes may be text first), so that naming one list
-            often costs no more memory than a file has.
+        budget: what the values may take; a Budget.
         safe: the user's own globals, by "module.name".
         trusting: weights_only=False.
     """
 
-    def __init__(self, size, safe, trusting):
+    def __init__(self, budget, safe, trusting):
         if not TABLE:
             _fill_table()
-        self.budget, self.safe, self.trusting = 2 * size + 4096, safe, trusting
+        self.budget, self.safe, self.trusting = budget, safe, trusting
         self.added = {}
 
     # ---- names
@@ -158,13 +161,12 @@ class Constructors:
         title = f"{module}.{name}"
         if title in STANDARD:
             kind = getattr(__import__(module), name)
-            self.added[kind] = lambda arguments: kind(*self.plain(arguments))
+            self.added[kind] = lambda arguments: kind(*self.standard(kind, arguments))
             self.added["new", kind] = lambda arguments: self.empty_instance(kind, arguments)
             return kind
         if title in ("copyreg._reconstructor", "copy_reg._reconstructor"):
-            made = Function(title, "")
-            self.added[made] = self.reconstructor
-            return made
+            self.added[RECONSTRUCTOR] = self.reconstructor
+            return RECONSTRUCTOR
         if title == "builtins.object" or title == "__builtin__.object":
             return object
         here = "cresset" + module[5:] if module == "torch" or module.startswith("torch.") else module
@@ -212,17 +214,25 @@ class Constructors:
         if not isinstance(value, (type, Function)) and not callable(value):
             return None  # not even looked up: hashing what a file made can take long
         maker = self.added.get(("new", value) if new else value)
-        if maker is None and not (new and value in self.added):
+        if maker is not None:
+            self.budget.spend(COST_OF_OWN)
+        elif not (new and value in self.added):
             method = METHODS.get(value)
-            maker = None if method is None else getattr(self, method)
+            if method is not None:
+                self.budget.spend(COST_OF_TENSOR if method.startswith("rebuild_") else COST)
+                maker = getattr(self, method)
         return maker
 
     # ---- checks
 
-    def charge(self, count):
-        self.budget -= count
-        if self.budget < 0:
-            raise pickle.UnpicklingError("the file makes more copies of its values than it has bytes")
+    def charge_elements(self, count):
+        """What a copy of so many elements takes."""
+        self.budget.spend(8 * count)
+
+    def charge_numbers(self, *tensors):
+        """What it takes to walk or copy tensors: they can have many more elements than their storages (a stride of 0)."""
+        for tensor in tensors:
+            self.budget.spend(16 * tensor.numel())
 
     def exactly(self, arguments, *kinds):
         if len(arguments) > len(kinds):
@@ -240,22 +250,31 @@ class Constructors:
             if not plain and type(argument).__module__ != "datetime":
                 raise pickle.UnpicklingError(f"expected plain values, got {type(argument).__name__}")
             if isinstance(argument, (str, bytes, list, tuple)):
-                self.charge(len(argument))
+                self.charge_elements(len(argument))
         return arguments
+
+    def standard(self, kind, arguments):
+        """Arguments for a container of data of the standard library."""
+        if kind.__name__ == "Fraction" and any(isinstance(part, str) and not _RATIO.fullmatch(part) for part in arguments):
+            raise pickle.UnpicklingError("a Fraction is read from whole numbers, as 'a/b'")  # "1e999999999" has as many digits
+        return self.plain(arguments)
 
     # ---- containers and numbers
 
     def elements(self, arguments):
         """The elements of the one list, tuple or set in `arguments`, or of nothing."""
         (items,) = self.exactly(arguments, (list, tuple, set, frozenset, dict)) or ((),)
-        self.charge(len(items))
+        self.charge_elements(len(items))
         return items
 
     def set_of(self, arguments):
-        return set(checked_elements(self.elements(arguments)))
+        made = set()
+        self.budget.spend_value(made)
+        self.budget.fill_set(made, list(self.elements(arguments)))
+        return made
 
     def frozenset_of(self, arguments):
-        return frozenset(checked_elements(self.elements(arguments)))
+        return frozenset(self.set_of(arguments))
 
     def list_of(self, arguments):
         return list(self.elements(arguments))
@@ -263,26 +282,24 @@ class Constructors:
     def tuple_of(self, arguments):
         return tuple(self.elements(arguments))
 
-    def pairs(self, arguments):
+    def filled(self, made, arguments):
+        """The dictionary `made` with the items of the one dictionary or list of pairs in `arguments`, or of nothing."""
         items = self.elements(arguments)
-        if isinstance(items, dict):
-            return items
-        for pair in items:
-            if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                raise pickle.UnpicklingError("a dictionary is made of pairs")
-            check_key(pair[0])
-        return items
+        if not isinstance(items, dict):
+            for pair in items:
+                if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+                    raise pickle.UnpicklingError("a dictionary is made of pairs")
+        self.budget.fill_dict(made, items.items() if isinstance(items, dict) else items)
+        return made
 
     def dict_of(self, arguments):
-        return dict(self.pairs(arguments))
+        return self.filled({}, arguments)
 
     def ordered_dict(self, arguments):
-        return collections.OrderedDict(self.pairs(arguments)) if arguments else collections.OrderedDict()
+        return self.filled(collections.OrderedDict(), arguments)
 
     def counter(self, arguments):
-        (counts,) = self.exactly(arguments, dict) or ({},)
-        self.charge(len(counts))
-        return collections.Counter(counts)
+        return self.filled(collections.Counter(), self.exactly(arguments, dict))
 
     def default_dict(self, arguments):
         kind = arguments[0] if arguments else None
@@ -302,15 +319,14 @@ class Constructors:
         if len(arguments) == 2:
             return self.encode(arguments)
         (data,) = self.exactly(arguments, (bytes, bytearray, list))
-        self.charge(len(data))
+        self.charge_elements(len(data))
         return bytes(data)
 
     def encode(self, arguments):
         text, encoding = self.exactly(arguments, str, str)
         if encoding not in ("latin1", "latin-1", "utf-8", "utf8", "ascii"):
             raise pickle.UnpicklingError(f"bytes in the encoding {encoding!r} are not read; PyTorch writes latin1")
-        self.charge(len(text))
-        return text.encode(encoding)
+        return self.budget.spend_value(text.encode(encoding))
 
     def complex_of(self, arguments):
         return complex(*self.exactly(arguments, (int, float), (int, float)))
@@ -323,7 +339,7 @@ class Constructors:
 
     def size(self, arguments):
         (sizes,) = self.exactly(arguments, (tuple, list))
-        self.charge(len(sizes))
+        self.charge_elements(len(sizes))
         return _native.Size(sizes)
 
     def device(self, arguments):
@@ -347,7 +363,7 @@ class Constructors:
         for numbers in lists:
             if not isinstance(numbers, (tuple, list)) or not all(type(number) is int for number in numbers):
                 raise pickle.UnpicklingError("a tensor's sizes and strides are integers")
-            self.charge(len(numbers))
+            self.charge_elements(2 * len(numbers))
 
     def rebuild_tensor(self, arguments):
         storage, offset, size, stride = self.exactly(arguments, TypedStorage, int, (tuple, list), (tuple, list))
@@ -401,6 +417,7 @@ class Constructors:
         if len(data) not in (3, 4) or not all(isinstance(part, Tensor) for part in tensors):
             raise pickle.UnpicklingError(f"a tensor of layout {layout} is made of indices, values and a size")
         self.dimensions(size)
+        self.charge_numbers(*tensors)
         return _utils._rebuild_sparse_tensor(layout, data)
 
     def rebuild_from_numpy(self, arguments):
@@ -408,10 +425,12 @@ class Constructors:
         import numpy
 
         self.exactly((array, dtype, requires_grad), numpy.ndarray, _native.dtype, bool)
+        self.budget.spend(array.nbytes + array.size * dtype.itemsize)
         return cresset.from_numpy(array.copy()).to(dtype).requires_grad_(requires_grad)
 
     def rebuild_from_cpu_tensor(self, arguments):
         data, dtype, _device, requires_grad = self.exactly(arguments, Tensor, _native.dtype, object, bool)
+        self.charge_numbers(data)
         return data.to(dtype).requires_grad_(requires_grad)
 
     def rebuild_from_type(self, arguments):
@@ -456,7 +475,7 @@ class Constructors:
             raise pickle.UnpicklingError(
                 f"a NumPy array of shape {shape} and dtype {dtype} does not have {len(data)} bytes"
             )
-        self.charge(len(data))
+        self.budget.spend(2 * len(data))
         return data
 
     def numpy_scalar(self, arguments):
@@ -505,6 +524,7 @@ class Constructors:
             self.set_attributes(instance, state)
         elif kind in self.added or ("new", kind) in self.added:
             if hasattr(kind, "__setstate__"):
+                self.budget.spend(COST_OF_OWN + 2 * sys.getsizeof(state))
                 instance.__setstate__(state)
             else:
                 self.set_attributes(instance, state, shadowing=True)
@@ -518,7 +538,8 @@ class Constructors:
         for attributes in filter(None, (state, slots)):
             if not isinstance(attributes, dict):
                 raise pickle.UnpicklingError("the state of an object is a dictionary")
-            self.charge(len(attributes))
+            self.charge_elements(len(attributes))
+            before = self.budget.size_before(instance.__dict__)
             for name, value in attributes.items():
                 if type(name) is not str or name.startswith("__") or (not shadowing and hasattr(type(instance), name)):
                     raise pickle.UnpicklingError(
@@ -528,6 +549,7 @@ class Constructors:
                     setattr(instance, name, value)
                 else:
                     instance.__dict__[name] = value
+            self.budget.grown(before, instance.__dict__)
 
 
 def _place(module):

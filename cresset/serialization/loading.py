@@ -10,6 +10,7 @@ from cresset.storage import TypedStorage, UntypedStorage
 
 from . import options
 from .archive import ZIP_MAGIC, ArchiveReader, FileSource
+from .bounds import Budget
 from .constructors import Constructors, is_known
 from .locations import restore_function
 from .names import safe_titles
@@ -80,18 +81,22 @@ def _load(source, mapped, settings):
     return StreamLoad(source, settings).read()
 
 
+_COST_OF_STORAGE, _COST_OF_REFERENCE = 700, 150  # bytes beyond the data: of a new storage, and of one more object on it
+
+
 class Load:
     """What both formats share: one set of constructors, and storages by their keys."""
 
     def __init__(self, settings, size):
         self.restore, self.encoding = settings["restore"], settings["encoding"]
-        self.constructors = Constructors(size, safe_titles(), settings["trusting"])
+        self.budget = Budget(size)
+        self.constructors = Constructors(self.budget, safe_titles(), settings["trusting"])
         self.storages = {}
         self.swap = False
 
     def reader(self, data, at=0):
         make = self.constructors
-        return PickleReader(data, make.name, make, self.persistent, make.build, at, self.encoding)
+        return PickleReader(data, self.budget, make.name, make, self.persistent, make.build, at, self.encoding)
 
     def check_id(self, saved_id, parts):
         """The parts of a persistent id, of the right kinds: class of storage, key, location, number of elements."""
@@ -104,9 +109,9 @@ class Load:
         key = key.decode() if isinstance(key, bytes) else key
         location = location.decode() if isinstance(location, bytes) else location
         if type(key) is not str or type(location) is not str or type(count) is not int or not 0 <= count < 2**60:
-            raise pickle.UnpicklingError(
-                f"a storage with the key {key!r}, location {location!r} and {count!r} elements"
-            )
+            kinds = ", ".join(type(part).__name__ for part in (key, location, count))
+            raise pickle.UnpicklingError(f"a storage's key, location and number of elements cannot be {kinds}")
+        self.budget.spend(_COST_OF_REFERENCE)
         return kind, dtype, key, location, count
 
     @staticmethod
@@ -122,7 +127,7 @@ class ArchiveLoad(Load):
             if "constants.pkl" in archive or "model.json" in archive:
                 raise RuntimeError(f"load: {archive.source.name} is a TorchScript archive; read it with jit.load")
             archive.record("data.pkl")
-        super().__init__(settings, archive.record("data.pkl").size)
+        super().__init__(settings, archive.source.size)
         self.archive = archive
         self.memory = archive.source.mapped() if mapped else None
         if "byteorder" in archive:
@@ -154,6 +159,7 @@ class ArchiveLoad(Load):
             raise RuntimeError(
                 f"load: the storage {key!r} is said to have {size} bytes, its record has {record.size}; the file is damaged"
             )
+        self.budget.spend(_COST_OF_STORAGE + size)
         if self.memory is not None and not self.swap and record.at % dtype.itemsize == 0 and size:
             return UntypedStorage._on(memoryview(self.memory)[record.at : record.at + size])
         storage = UntypedStorage(size)
@@ -172,12 +178,13 @@ class StreamLoad(Load):
         self.data = source.read(0, source.size)
         self.name = source.name
         self.wanted = {}  # key -> (storage, dtype), to be filled
+        self.announced = 0  # bytes of all of them
 
     def read(self):
         at = 0
         headers = []
         for _ in range(3):
-            reader = PickleReader(self.data, _no_names, _NoMakers, _no_names, _no_names, at)
+            reader = PickleReader(self.data, self.budget, _no_names, _NoMakers, _no_names, _no_names, at)
             try:
                 headers.append(reader.read())
             except pickle.UnpicklingError as error:
@@ -188,16 +195,17 @@ class StreamLoad(Load):
                     f"Invalid magic number; corrupt file? {self.name} is not a file that save has written"
                 )
         if headers[1] != PROTOCOL_VERSION:
-            raise RuntimeError(f"Invalid protocol version: {headers[1]}")
+            said = headers[1] if type(headers[1]) is int and abs(headers[1]) < 2**63 else type(headers[1]).__name__
+            raise RuntimeError(f"Invalid protocol version: {said}")
         information = headers[2] if isinstance(headers[2], dict) else {}
         self.swap = information.get("little_endian", sys.byteorder == "little") != (sys.byteorder == "little")
         reader = self.reader(self.data, at)
         value = reader.read()
-        keys = PickleReader(self.data, _no_names, _NoMakers, _no_names, _no_names, reader.at)
+        keys = PickleReader(self.data, self.budget, _no_names, _NoMakers, _no_names, _no_names, reader.at)
         order = keys.read()
-        if not isinstance(order, list):
+        if not isinstance(order, list) or not all(type(key) in (str, bytes) for key in order):
             raise RuntimeError(f"load: {self.name} has no list of its storages")
-        self.fill(order, keys.at)
+        self.fill([key.decode("utf-8", "replace") if isinstance(key, bytes) else key for key in order], keys.at)
         return value
 
     def persistent(self, saved_id):
@@ -205,11 +213,12 @@ class StreamLoad(Load):
             return saved_id[1]  # a class, with its source text, which is not looked at
         kind, dtype, key, location, count = self.check_id(saved_id, 6)
         if key not in self.wanted:
-            if count * dtype.itemsize > len(self.data):
+            self.announced += count * dtype.itemsize
+            if self.announced > len(self.data):
                 raise RuntimeError(
-                    f"load: the storage {key!r} is said to have {count * dtype.itemsize} bytes, the file has {len(self.data)}"
+                    f"load: the storages up to {key!r} are said to have {self.announced} bytes, the file has {len(self.data)}"
                 )
-            self.constructors.charge(count * dtype.itemsize)
+            self.budget.spend(_COST_OF_STORAGE + count * dtype.itemsize)
             self.wanted[key] = (UntypedStorage(count * dtype.itemsize), dtype, location)
         storage, dtype_of_first, _ = self.wanted[key]
         view = saved_id[5]
@@ -219,7 +228,9 @@ class StreamLoad(Load):
 
     def view(self, key, storage, dtype, view):
         """Old files have storages that are parts of others: (key, offset, size)."""
-        view_key, offset, count = view
+        if type(view) is not tuple or len(view) != 3:
+            raise pickle.UnpicklingError(f"a part of the storage {key!r} is described by a key, an offset and a size")
+        _key, offset, count = view
         if (
             type(offset) is not int
             or type(count) is not int
@@ -227,12 +238,11 @@ class StreamLoad(Load):
             or count < 0
             or (offset + count) * dtype.itemsize > storage.nbytes()
         ):
-            raise pickle.UnpicklingError(f"the part {view!r} lies outside of the storage {key!r}")
+            raise pickle.UnpicklingError(f"a part lies outside of the storage {key!r}")
         return TypedStorage._of(storage._bytes.view(dtype)[offset : offset + count])
 
     def fill(self, order, at):
         for key in order:
-            key = key.decode() if isinstance(key, bytes) else key
             if key not in self.wanted:
                 raise RuntimeError(f"load: {self.name} lists a storage {key!r} that it does not use")
             storage, dtype, location = self.wanted[key]
@@ -254,7 +264,7 @@ class StreamLoad(Load):
                     raise RuntimeError("load: a file in the old format can be loaded to the CPU only; save it anew")
                 storage._bytes.copy_(moved._bytes)
             at += 8 + size
-        missing = set(self.wanted) - {key.decode() if isinstance(key, bytes) else key for key in order}
+        missing = set(self.wanted) - set(order)
         if missing:
             raise RuntimeError(f"load: {self.name} does not have the storage {sorted(missing)[0]!r}")
 
@@ -292,11 +302,11 @@ def get_unsafe_globals_in_checkpoint(f):
             return get_unsafe_globals_in_checkpoint(file)
     source = FileSource(f)
     if source.read(0, min(source.size, 4)) == ZIP_MAGIC:
-        names, _ = global_names(ArchiveReader(source).read("data.pkl"))
+        names, _ = global_names(ArchiveReader(source).read("data.pkl"), Budget(source.size))
     else:
         data, at = source.read(0, source.size), 0
         for _ in range(4):
-            names, at = global_names(data, at)
+            names, at = global_names(data, Budget(source.size), at)
     allowed = safe_titles()
     found = {
         f"{module}.{name}": None

@@ -1,19 +1,19 @@
 """Reading pickles as data: an interpreter of the opcodes that builds values and calls nothing but the constructors it was given.
 
 Python's own unpickler imports and calls whatever a file names. This one looks each name up in a closed list (`names`), so a file can only choose among
-constructors of data. Lengths are compared with the bytes that are there before anything is made of them.
+constructors of data. Lengths are compared with the bytes that are there before anything is made of them, and what the values take is counted (`bounds`).
 """
 
 import codecs
+import collections
 import pickle
 import struct
 
 __all__ = ["PickleReader", "global_names"]
 
-_MAX_KEY_PARTS = (
-    1000  # of a tuple that is a dictionary's key: hashing one walks it natively, however deep or shared it is
-)
-_SIMPLE_KEYS = {str, int, float, bool, bytes, complex, type(None)}
+_SLOT = 20  # what a place on the stack takes: the list's slot, its spare room, and the slice that is taken off at a MARK
+_SLOTS = 1000  # places that are counted at once
+_LIST_SLOT = _MEMO_SLOT = 12
 _READ_INT, _READ_UINT, _READ_UINT8, _READ_DOUBLE = (struct.Struct(f).unpack_from for f in ("<i", "<I", "<Q", ">d"))
 
 
@@ -28,6 +28,7 @@ class PickleReader:
     """One pickle in `data`, from byte `at` on.
 
     Args:
+        budget: what its values may take.
         names: called with (module, name), gives what a GLOBAL puts on the stack, or raises.
         makers: `makers.get(value, new)` is the function of a tuple of arguments that REDUCE (or NEWOBJ: `new`) applies; None refuses.
         persistent: called with a persistent id, gives the object.
@@ -35,8 +36,8 @@ class PickleReader:
         encoding: of the byte strings of Python 2.
     """
 
-    def __init__(self, data, names, makers, persistent, build, at=0, encoding="ascii"):
-        self.data, self.at, self.size = data, at, len(data)
+    def __init__(self, data, budget, names, makers, persistent, build, at=0, encoding="ascii"):
+        self.data, self.at, self.size, self.budget = data, at, len(data), budget
         self.names, self.makers, self.persistent, self.build_instance, self.encoding = (
             names,
             makers,
@@ -47,9 +48,9 @@ class PickleReader:
 
     def read(self):
         """The value. Afterwards `at` is behind the pickle."""
-        self.stack, self.memo = [], {}
-        data, size, handlers = self.data, self.size, _HANDLERS
-        start = self.at
+        self.stack, self.memo = [], Memo(self.budget)
+        data, size, handlers, costs, stack, spend = self.data, self.size, _HANDLERS, _COSTS, self.stack, self.budget.spend
+        start, highest = self.at, 0
         try:
             while True:
                 if self.at >= size:
@@ -57,14 +58,16 @@ class PickleReader:
                 opcode = data[self.at]
                 self.at += 1
                 if opcode == 0x2E:  # STOP
-                    value = self.stack.pop()
-                    if value is _Mark:
-                        raise pickle.UnpicklingError("the value is missing")
-                    return value
+                    return self.pop()
                 handler = handlers[opcode]
                 if handler is None:
                     raise pickle.UnpicklingError(_refusal(opcode))
+                if cost := costs[opcode]:
+                    spend(cost)
                 handler(self)
+                if len(stack) > highest:
+                    highest += _SLOTS
+                    spend(_SLOT * _SLOTS)
         except pickle.UnpicklingError as error:
             raise pickle.UnpicklingError(f"load: the pickle at byte {self.at - start}: {error}") from error.__cause__
         except (
@@ -143,20 +146,19 @@ class PickleReader:
             raise pickle.UnpicklingError(f"items can only be set in a dictionary, not in {_kind(target)}")
         if len(items) % 2:
             raise pickle.UnpicklingError("a dictionary's key has no value")
-        for key, value in zip(items[::2], items[1::2], strict=True):
-            if type(key) not in _SIMPLE_KEYS:
-                check_key(key)
-            dict.__setitem__(target, key, value) if type(target) is dict else target.__setitem__(key, value)
+        items = iter(items)
+        self.budget.fill_dict(target, zip(items, items, strict=True))
 
     def put_elements(self, items):
         target = self.top()
+        if not isinstance(target, (list, collections.deque)):
+            raise pickle.UnpicklingError(f"elements can only be appended to a list, not to {_kind(target)}")
+        self.budget.spend(_LIST_SLOT * len(items))
         if type(target) is list:
             target.extend(items)
-        elif isinstance(target, list) or type(target).__name__ == "deque":
+        else:
             for item in items:
                 target.append(item)
-        else:
-            raise pickle.UnpicklingError(f"elements can only be appended to a list, not to {_kind(target)}")
 
     def apply(self, maker_of, arguments, verb, new=False):
         if type(arguments) is not tuple:
@@ -167,16 +169,31 @@ class PickleReader:
         self.stack.append(maker(arguments))
 
 
-def check_key(key):
-    """Refuse keys that would take long, or too much of the native stack, to hash."""
-    pending, parts = [key], 0
-    while pending:
-        part = pending.pop()
-        parts += 1
-        if parts > _MAX_KEY_PARTS:
-            raise pickle.UnpicklingError(f"a key of a dictionary or set has more than {_MAX_KEY_PARTS} parts")
-        if isinstance(part, tuple):
-            pending.extend(part)
+class Memo:
+    """What PUT has noted, by number. Picklers count from zero, so a list is enough for them; other numbers are kept apart."""
+
+    def __init__(self, budget):
+        self.row, self.others, self.budget = [], {}, budget
+
+    def __getitem__(self, number):
+        return self.row[number] if 0 <= number < len(self.row) else self.others[number]
+
+    def __setitem__(self, number, value):
+        row = self.row
+        if number == len(row):
+            self.budget.spend(_MEMO_SLOT)
+            row.append(value)
+            self.others.pop(number, None)
+        elif 0 <= number < len(row):
+            row[number] = value
+        else:
+            before = self.budget.size_before(self.others)
+            self.others[self.budget.spend_value(number)] = value
+            self.budget.grown(before, self.others)
+
+    def append(self, value):
+        """Note it under the next number: what MEMOIZE does."""
+        self[len(self.row) + len(self.others)] = value
 
 
 def _kind(value):
@@ -195,6 +212,12 @@ def _refusal(opcode):
 # ---------------------------------------------------------------- the opcodes
 
 _HANDLERS = [None] * 256
+_COSTS = [0] * 256  # bytes of memory that an opcode takes whatever its argument; small numbers, None, True, False and () are there already
+for _code, _cost in {
+    pickle.BININT: 32, pickle.BININT2: 32, pickle.BINFLOAT: 32, pickle.FLOAT: 32, pickle.TUPLE1: 80, pickle.TUPLE2: 80, pickle.TUPLE3: 96,
+    pickle.EMPTY_LIST: 88, pickle.EMPTY_DICT: 96, pickle.DICT: 96, pickle.EMPTY_SET: 240, pickle.LIST: 96, pickle.TUPLE: 96, pickle.FROZENSET: 240,
+}.items():  # fmt: skip
+    _COSTS[_code[0]] = _cost
 
 
 def _opcode(code):
@@ -210,6 +233,21 @@ def _pushes(code, make):
         self.stack.append(make(self))
 
     _HANDLERS[code[0]] = handler
+
+
+def _pushes_sized(code, make):
+    """For values whose size depends on the opcode's argument."""
+
+    def handler(self):
+        self.stack.append(self.budget.spend_value(make(self)))
+
+    _HANDLERS[code[0]] = handler
+
+
+def _whole_list(self):
+    items = self.since_mark()
+    self.budget.spend(8 * len(items))
+    return items
 
 
 def _integer_line(self):
@@ -254,33 +292,33 @@ def _unicode(self, count):
 _pushes(pickle.NONE, lambda self: None)
 _pushes(pickle.NEWTRUE, lambda self: True)
 _pushes(pickle.NEWFALSE, lambda self: False)
-_pushes(pickle.INT, _integer_line)
+_pushes_sized(pickle.INT, _integer_line)
 _pushes(pickle.BININT, lambda self: self.number(_READ_INT, 4))
 _pushes(pickle.BININT1, lambda self: self.byte())
 _pushes(pickle.BININT2, lambda self: self.byte() | self.byte() << 8)
-_pushes(pickle.LONG, _long_line)
-_pushes(pickle.LONG1, lambda self: _signed(self, self.byte()))
-_pushes(pickle.LONG4, lambda self: _signed(self, self.number(_READ_INT, 4)))
+_pushes_sized(pickle.LONG, _long_line)
+_pushes_sized(pickle.LONG1, lambda self: _signed(self, self.byte()))
+_pushes_sized(pickle.LONG4, lambda self: _signed(self, self.number(_READ_INT, 4)))
 _pushes(pickle.FLOAT, lambda self: float(self.line()))
 _pushes(pickle.BINFLOAT, lambda self: self.number(_READ_DOUBLE, 8))
-_pushes(pickle.STRING, _string_line)
-_pushes(pickle.BINSTRING, lambda self: _short_string(self, self.number(_READ_INT, 4)))
-_pushes(pickle.SHORT_BINSTRING, lambda self: _short_string(self, self.byte()))
-_pushes(pickle.UNICODE, lambda self: self.line().decode("raw-unicode-escape"))
-_pushes(pickle.BINUNICODE, lambda self: _unicode(self, self.number(_READ_UINT, 4)))
-_pushes(pickle.SHORT_BINUNICODE, lambda self: _unicode(self, self.byte()))
-_pushes(pickle.BINUNICODE8, lambda self: _unicode(self, self.number(_READ_UINT8, 8)))
-_pushes(pickle.BINBYTES, lambda self: self.take_bytes(self.number(_READ_UINT, 4)))
-_pushes(pickle.SHORT_BINBYTES, lambda self: self.take_bytes(self.byte()))
-_pushes(pickle.BINBYTES8, lambda self: self.take_bytes(self.number(_READ_UINT8, 8)))
-_pushes(pickle.BYTEARRAY8, lambda self: bytearray(self.take(self.number(_READ_UINT8, 8))))
+_pushes_sized(pickle.STRING, _string_line)
+_pushes_sized(pickle.BINSTRING, lambda self: _short_string(self, self.number(_READ_INT, 4)))
+_pushes_sized(pickle.SHORT_BINSTRING, lambda self: _short_string(self, self.byte()))
+_pushes_sized(pickle.UNICODE, lambda self: self.line().decode("raw-unicode-escape"))
+_pushes_sized(pickle.BINUNICODE, lambda self: _unicode(self, self.number(_READ_UINT, 4)))
+_pushes_sized(pickle.SHORT_BINUNICODE, lambda self: _unicode(self, self.byte()))
+_pushes_sized(pickle.BINUNICODE8, lambda self: _unicode(self, self.number(_READ_UINT8, 8)))
+_pushes_sized(pickle.BINBYTES, lambda self: self.take_bytes(self.number(_READ_UINT, 4)))
+_pushes_sized(pickle.SHORT_BINBYTES, lambda self: self.take_bytes(self.byte()))
+_pushes_sized(pickle.BINBYTES8, lambda self: self.take_bytes(self.number(_READ_UINT8, 8)))
+_pushes_sized(pickle.BYTEARRAY8, lambda self: bytearray(self.take(self.number(_READ_UINT8, 8))))
 _pushes(pickle.EMPTY_LIST, lambda self: [])
 _pushes(pickle.EMPTY_TUPLE, lambda self: ())
 _pushes(pickle.EMPTY_DICT, lambda self: {})
 _pushes(pickle.EMPTY_SET, lambda self: set())
 _pushes(pickle.MARK, lambda self: _Mark)
-_pushes(pickle.LIST, lambda self: self.since_mark())
-_pushes(pickle.TUPLE, lambda self: tuple(self.since_mark()))
+_pushes(pickle.LIST, _whole_list)
+_pushes(pickle.TUPLE, lambda self: tuple(_whole_list(self)))
 _pushes(pickle.TUPLE1, lambda self: (self.pop(),))
 _pushes(pickle.DUP, lambda self: self.top())
 _pushes(pickle.BINGET, lambda self: self.memo[self.byte()])
@@ -352,25 +390,19 @@ def _(self):
     self.put_elements(self.since_mark())
 
 
-def checked_elements(items):
-    """`items` as elements of a set."""
-    for item in items:
-        if type(item) not in _SIMPLE_KEYS:
-            check_key(item)
-    return items
-
-
 @_opcode(pickle.ADDITEMS)
 def _(self):
     items, target = self.since_mark(), self.top()
     if type(target) is not set:
         raise pickle.UnpicklingError(f"elements can only be added to a set, not to {_kind(target)}")
-    target.update(checked_elements(items))
+    self.budget.fill_set(target, items)
 
 
 @_opcode(pickle.FROZENSET)
 def _(self):
-    self.stack.append(frozenset(checked_elements(self.since_mark())))
+    elements = set()
+    self.budget.fill_set(elements, self.since_mark())
+    self.stack.append(frozenset(elements))
 
 
 @_opcode(pickle.BINPUT)
@@ -390,7 +422,7 @@ def _(self):
 
 @_opcode(pickle.MEMOIZE)
 def _(self):
-    self.memo[len(self.memo)] = self.top()
+    self.memo.append(self.top())
 
 
 @_opcode(pickle.GLOBAL)
@@ -433,27 +465,31 @@ def _(self):
     self.build_instance(self.top(), state)
 
 
-def global_names(data, at=0):
+def global_names(data, budget, at=0):
     """All (module, name) that the pickle in `data` names, without building anything, and the byte after it."""
     import io
     import pickletools
 
-    found, texts, memo = [], [], {}
+    found, memo, noted = {}, {}, 0
+    before, last = "", ""  # the two latest texts: what STACK_GLOBAL names, as picklers write it
     stream = io.BytesIO(bytes(data[at:]))
     try:
         for opcode, argument, _position in pickletools.genops(stream):
-            if opcode.name == "GLOBAL" or opcode.name in ("INST",):
-                found.append(tuple(argument.split(" ", 1)))
-            elif opcode.name == "STACK_GLOBAL" and len(texts) > 1:
-                found.append((texts[-2], texts[-1]))
+            text = None
+            if opcode.name in ("GLOBAL", "INST"):
+                found[tuple(argument.split(" ", 1))] = budget.spend(300)
+            elif opcode.name == "STACK_GLOBAL":
+                found[before, last] = budget.spend(300)
             elif "UNICODE" in opcode.name:
-                texts.append(argument)
-            elif opcode.name == "MEMOIZE":
-                memo[len(memo)] = texts[-1] if texts else ""
-            elif "PUT" in opcode.name:
-                memo[argument] = texts[-1] if texts else ""
-            elif "GET" in opcode.name and isinstance(memo.get(argument), str):
-                texts.append(memo[argument])
+                text = argument
+            elif opcode.name == "MEMOIZE" or "PUT" in opcode.name:
+                budget.spend(200)
+                memo[noted if opcode.name == "MEMOIZE" else argument] = last
+                noted += 1
+            elif "GET" in opcode.name:
+                text = memo.get(argument)
+            if text is not None:
+                before, last = last, text
     except ValueError as error:
         raise pickle.UnpicklingError(f"load: the pickle is damaged: {error}") from error
-    return found, at + stream.tell()
+    return list(found), at + stream.tell()

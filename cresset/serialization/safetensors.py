@@ -13,6 +13,7 @@ import cresset
 from cresset import _native
 
 from .archive import FileSource
+from .bounds import TIMES, json_cost, promised
 from .saving import replaced_when_whole
 
 __all__ = ["SafetensorError", "load", "load_file", "load_model", "safe_open", "save", "save_file", "save_model"]
@@ -61,9 +62,11 @@ def read_header(read, size, who):
     text = read(8, length)
     if text[:1] != b"{":
         raise SafetensorError(f"{who}: InvalidHeaderStart: the header does not start with a brace")
+    if json_cost(text) > promised(size):
+        raise SafetensorError(f"{who}: HeaderTooLarge: the header's values take more memory than {TIMES} times the file's {size} bytes")
     try:
         header = json.loads(str(text, "utf-8"), object_pairs_hook=_without_repeats)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, MemoryError) as error:
         raise SafetensorError(f"{who}: InvalidHeaderDeserialization: {error}") from error
     metadata = header.pop("__metadata__", None)
     if metadata is not None and not (isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())):

@@ -4,6 +4,7 @@ import os
 import pickle
 
 import cresset
+from cresset.serialization.bounds import Budget
 from cresset.serialization.constructors import Constructors
 from cresset.serialization.pickles import PickleReader
 
@@ -20,8 +21,9 @@ def read_pickle(path):
     """The value in a pickle of plain data and NumPy arrays; anything else in it is an error."""
     with open(path, "rb") as file:
         data = file.read()
-    make = Constructors(len(data), {}, False)
-    return PickleReader(data, make.name, make, _no_references, make.build, 0, "latin1").read()
+    budget = Budget(len(data))
+    make = Constructors(budget, {}, False)
+    return PickleReader(data, budget, make.name, make, _no_references, make.build, 0, "latin1").read()
 
 
 class CIFAR10(VisionDataset):
