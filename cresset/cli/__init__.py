@@ -140,6 +140,13 @@ def report(options):
     return 0
 
 
+def complain(text):
+    """One line on standard error. What files brought into it is escaped."""
+    from cresset.serialization.quoting import printable
+
+    print(f"cresset: {printable(text, 2000)}", file=sys.stderr)
+
+
 def main(arguments=None):
     """Run the command line with these arguments (default: those of the process) and return the exit status."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
@@ -153,10 +160,14 @@ def main(arguments=None):
     if options.command is None:
         parser.print_help()
         return 2
+    if options.command != "run":
+        for stream in (sys.stdout, sys.stderr):  # names in files can have letters that the terminal's encoding lacks
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
     try:
         return dispatch(options)
     except CommandError as error:
-        print(f"cresset: {error}", file=sys.stderr)
+        complain(str(error))
         return 1
     except BrokenPipeError:  # the reader, say `head`, has seen enough; nothing can be said to it any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -165,7 +176,7 @@ def main(arguments=None):
         if options.command == "run":
             raise
         what = f"{error.filename}: {error.strerror}" if error.filename is not None and error.strerror else str(error)
-        print(f"cresset: {what}", file=sys.stderr)
+        complain(what)
         return 1
     except KeyboardInterrupt:
         print("\ncresset: interrupted", file=sys.stderr)

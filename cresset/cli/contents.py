@@ -1,16 +1,20 @@
 """`cresset inspect FILE`: names, shapes, dtypes and sizes of the tensors in a file. Descriptions are read, data is not, and no code runs."""
 
+import io
 import json
 import math
 import os
 import re
-import zipfile
 
 import cresset
-from cresset.data.readers.arrays import read_numpy_header
+from cresset.data.readers.arrays import MAX_HEADER, read_numpy_header
+from cresset.serialization.archive import ZIP_MAGIC, ArchiveReader, FileSource
+from cresset.serialization.quoting import printable
 
 from . import CommandError
 
+LISTED = 100_000  # tensors, and values beside them; what a file names more often than that is counted only
+NAME, TEXT = 300, 100  # characters that are shown of a name and of a value
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -31,34 +35,32 @@ def of_safetensors(path):
         return found, file.metadata() or {}
 
 
-def of_numpy_header(file, name):
-    """The entry of an array in NumPy's format, from its header."""
-    try:
-        shape, described, _ = read_numpy_header(file, name)
-    except ValueError as error:
-        raise CommandError(f"inspect: {error}") from None
-    match = re.fullmatch(r"[<>|=]?([a-zA-Z?])(\d*)", described) if isinstance(described, str) else None
+def of_numpy_header(file, name, size):
+    """The entry of an array in NumPy's format, from its header; `size` is how many bytes there are."""
+    shape, described, _ = read_numpy_header(file, repr(name))
+    match = re.fullmatch(r"[<>|=]?([a-zA-Z?])(\d{0,9})", described)
     if match is None or match[1] == "O":
         return entry(name, shape, described, 0)
     kinds = {"f": "float", "i": "int", "u": "uint", "c": "complex", "b": "bool", "?": "bool", "U": "text", "S": "bytes"}
     width = int(match[2] or 1) * (4 if match[1] == "U" else 1)
     kind = kinds.get(match[1], match[1])
     dtype = "bool" if kind == "bool" else kind + (str(8 * width) if kind in ("float", "int", "uint", "complex") else match[2])
+    if math.prod(shape) * width > size - file.tell():
+        raise ValueError(f"{name!r}: the array is said to have {math.prod(shape) * width} bytes, {max(size - file.tell(), 0)} are there")
     return entry(name, shape, dtype, math.prod(shape) * width)
 
 
-def of_npz(path):
-    with zipfile.ZipFile(path) as archive:
-        found = []
-        for name in archive.namelist():
-            with archive.open(name) as file:
-                found.append(of_numpy_header(file, name.removesuffix(".npy")))
-        return found, {}
+def of_npz(archive):
+    found = []
+    for name, record in archive.records.items():
+        size = record.size if record.unpacked is None else record.unpacked
+        found.append(of_numpy_header(io.BytesIO(archive.beginning(name, MAX_HEADER + 16)), name.removesuffix(".npy"), size))
+    return found, {}
 
 
 def of_npy(path):
     with open(path, "rb") as file:
-        return [of_numpy_header(file, os.path.basename(path))], {}
+        return [of_numpy_header(file, os.path.basename(path), os.path.getsize(path))], {}
 
 
 def of_checkpoint(path, mapped):
@@ -67,23 +69,50 @@ def of_checkpoint(path, mapped):
         loaded = cresset.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except Exception as error:
         raise CommandError(f"inspect: {path}: {error}") from None
-    found, others = [], {}
-    walk(loaded, "", found, others, set())
+    return walk(loaded)
+
+
+def word(key):
+    """A key of a dictionary in the name of what lies under it."""
+    if isinstance(key, str):
+        return key if len(key) <= NAME else key[:NAME] + "..."
+    if isinstance(key, (bool, float, type(None))) or (isinstance(key, int) and key.bit_length() <= 256):
+        return str(key)
+    if isinstance(key, tuple) and len(key) <= 4 and not any(isinstance(part, tuple) for part in key):
+        return f"({', '.join(map(word, key))})"
+    return f"<{type(key).__name__}>"
+
+
+def walk(value):
+    """(the tensors in `value`, the plain values beside them). A container is looked into where it is met first: files can name one often, also in itself."""
+    found, others, places = [], {}, {}
+    inside = [iter([("", value)])]  # of the containers that are being looked into, the innermost last
+    while inside:
+        name, value = next(inside[-1], (None, None))
+        if name is None:
+            inside.pop()
+            continue
+        if isinstance(value, cresset.Tensor):
+            if len(found) < LISTED:
+                found.append(entry(name or "(the tensor)", value.shape, value.dtype, value.numel() * value.element_size()))
+            continue
+        if isinstance(value, (dict, list, tuple)):
+            if id(value) not in places:
+                places[id(value)] = name
+                inside.append(named_items(name, value))
+                continue
+            value = f"<the {type(value).__name__} at {places[id(value)] or 'the top'}>"
+        elif not isinstance(value, (int, float, str, bool, type(None))) or (isinstance(value, int) and value.bit_length() > 256):
+            value = f"<{type(value).__name__}>"
+        if len(others) < LISTED:
+            others[name or "(the value)"] = value
     return found, others
 
 
-def walk(value, name, found, others, seen):
-    """Collect the tensors in `value`, and the plain values beside them."""
-    if isinstance(value, cresset.Tensor):
-        found.append(entry(name or "(the tensor)", value.shape, value.dtype, value.numel() * value.element_size()))
-    elif isinstance(value, (dict, list, tuple)) and id(value) not in seen:
-        seen = seen | {id(value)}  # a list that contains itself is looked at once
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            walk(item, f"{name}.{key}" if name else str(key), found, others, seen)
-    elif isinstance(value, (int, float, str, bool, type(None))):
-        others[name or "(the value)"] = value
-    else:
-        others[name or "(the value)"] = f"<{type(value).__name__}>"
+def named_items(name, container):
+    """(name, value) of each item. A long name gets no longer, so that all names together grow no faster than the file."""
+    for key, item in container.items() if isinstance(container, dict) else enumerate(container):
+        yield (f"{name}.{word(key)}" if name else word(key)) if len(name) <= NAME else name, item
 
 
 def read(path):
@@ -92,21 +121,21 @@ def read(path):
         raise CommandError(f"inspect: {path} is a folder; name a file in it")
     with open(path, "rb") as file:
         start = file.read(16)
-    if not start:
-        raise CommandError(f"inspect: {path} is empty")
-    try:
-        if start[:6] == b"\x93NUMPY":
-            return of_npy(path)
-        if start[8:9] == b"{":
-            return of_safetensors(path)
-        if start[:4] == b"PK\x03\x04":
-            with zipfile.ZipFile(path) as archive:
-                names = archive.namelist()
-            if names and all(name.endswith(".npy") for name in names):
-                return of_npz(path)
-            return of_checkpoint(path, mapped=True)
-    except (cresset.safetensors.SafetensorError, zipfile.BadZipFile) as error:
-        raise CommandError(f"inspect: {path}: {error}") from None
+        if not start:
+            raise CommandError(f"inspect: {path} is empty")
+        try:
+            if start[:6] == b"\x93NUMPY":
+                return of_npy(path)
+            if start[8:9] == b"{":
+                return of_safetensors(path)
+            if start[:4] == ZIP_MAGIC:
+                file.seek(0)
+                archive = ArchiveReader(FileSource(file, path), flat=True)
+                if archive.records and all(name.endswith(".npy") for name in archive.records):
+                    return of_npz(archive)
+                return of_checkpoint(path, mapped=True)
+        except (ValueError, RuntimeError) as error:
+            raise CommandError(f"inspect: {path}: {error}") from None
     if start[:1] == b"\x80":  # the format before archives, which cannot be mapped
         return of_checkpoint(path, mapped=False)
     raise CommandError(f"inspect: {path}: this is none of .pt, .safetensors, .npz and .npy")
@@ -119,7 +148,7 @@ def run(options):
         return 0
     total = sum(item["bytes"] for item in found)
     elements = sum(math.prod(item["shape"]) for item in found)
-    rows = [(item["name"], "x".join(map(str, item["shape"])) or "scalar", item["dtype"], size_text(item["bytes"])) for item in found]
+    rows = [(printable(item["name"], NAME), "x".join(map(str, item["shape"])) or "scalar", printable(item["dtype"], TEXT), size_text(item["bytes"])) for item in found]
     if rows:
         titles = ("name", "shape", "dtype", "size")
         widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(4)]
@@ -127,9 +156,11 @@ def run(options):
             print(f"{row[0]:{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:{widths[2]}}  {row[3]:>{widths[3]}}")
         print()
     for name, value in list(others.items())[:20]:
-        print(f"{name} = {str(value)[:100]}")
+        print(f"{printable(name, NAME)} = {printable(str(value), TEXT)}")
     if len(others) > 20:
         print(f"... and {len(others) - 20} more values (--json lists them)")
+    if LISTED in (len(found), len(others)):
+        print(f"the file has more than the {LISTED:,} that are listed")
     print(f"{len(found)} tensors, {elements:,} elements, {size_text(total)} of data in a file of {size_text(os.path.getsize(options.file))}")
     return 0
 

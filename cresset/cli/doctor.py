@@ -11,6 +11,7 @@ import time
 
 import cresset
 from cresset import __config__, collect_env
+from cresset.serialization.quoting import printable
 
 from .contents import size_text
 
@@ -233,7 +234,7 @@ def run(options):
     for item in findings():
         found.append(item)
         if not options.json:
-            print(f"{MARKS[item['state']]}  {item['topic']:{WIDTH}}  {item['text']}", flush=True)
+            print(f"{MARKS[item['state']]}  {item['topic']:{WIDTH}}  {printable(item['text'])}", flush=True)
             if item["advice"] and item["state"] != GOOD:
                 print(f"    {'':{WIDTH}}  -> {item['advice']}")
     bad = sum(item["state"] == BAD for item in found)

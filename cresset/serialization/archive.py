@@ -10,6 +10,7 @@ import struct
 import zlib
 
 from . import options
+from .quoting import printable
 
 __all__ = ["ArchiveReader", "ArchiveWriter", "FileSource", "ZIP_MAGIC"]
 
@@ -71,19 +72,23 @@ class FileSource:
 
 
 class Record:
-    """One file of the archive: `size` bytes from position `at` on."""
+    """One file of the archive: `size` bytes from position `at` on; `unpacked` is None, or what a compressed one is said to have."""
 
-    __slots__ = ("name", "at", "size", "checksum")
+    __slots__ = ("name", "at", "size", "checksum", "unpacked")
 
-    def __init__(self, name, at, size, checksum):
-        self.name, self.at, self.size, self.checksum = name, at, size, checksum
+    def __init__(self, name, at, size, checksum, unpacked):
+        self.name, self.at, self.size, self.checksum, self.unpacked = name, at, size, checksum, unpacked
 
 
 class ArchiveReader:
-    """The records of an archive in a FileSource, by their names without the leading folder."""
+    """The records of an archive in a FileSource, by their names without the leading folder.
 
-    def __init__(self, source):
-        self.source = source
+    Args:
+        flat: for .npz files: there is no folder, and records may be compressed.
+    """
+
+    def __init__(self, source, flat=False):
+        self.source, self.flat = source, flat
         self.records = {}
         self.folder = ""
         self._read_directory()
@@ -136,11 +141,11 @@ class ArchiveReader:
             extra = directory[position + name_size : position + name_size + extra_size]
             position += name_size + extra_size + comment_size
             unpacked, packed, header = self._large_entry(extra, unpacked, packed, header)
-            if method or packed != unpacked:
+            if method not in ((0, 8) if self.flat else (0,)) or (not method and packed != unpacked):
                 self._fail(
                     f"the record {name!r} is compressed (method {method}), which save never does; unpack the file and store it anew"
                 )
-            self._add(name, header, unpacked, checksum, start)
+            self._add(name, header, packed, checksum, start, unpacked if method else None)
         self._check_apart()
 
     def _large_end(self, tail, at, end):
@@ -170,14 +175,14 @@ class ArchiveReader:
             position += size
         self._fail("the sizes of a large record are missing")
 
-    def _add(self, name, header, size, checksum, directory):
+    def _add(self, name, header, size, checksum, directory, unpacked):
         if header + _LOCAL.size > directory:
             self._fail(f"the record {name!r} is said to be at byte {header}, behind the end of the records")
         fields = _LOCAL.unpack(self.source.read(header, _LOCAL.size))
         magic, method, name_size, extra_size = fields[0], fields[3], fields[9], fields[10]
         if (
             magic != ZIP_MAGIC
-            or method
+            or (method != 0) != (unpacked is not None)
             or name_size != len(name)
             or self.source.read(header + _LOCAL.size, name_size) != name
         ):
@@ -191,13 +196,13 @@ class ArchiveReader:
             text = name.decode("utf-8")
         except UnicodeDecodeError:
             self._fail(f"the record name {name!r} is not text")
-        folder, slash, rest = text.partition("/")
+        folder, slash, rest = ("", "/", text) if self.flat else text.partition("/")
         if not slash or (self.records and folder != self.folder):
             self._fail(f"the record {text!r} is not in the archive's one folder")
         if rest in self.records:
             self._fail(f"there are two records {text!r}")
         self.folder = folder
-        self.records[rest] = Record(text, at, size, checksum)
+        self.records[rest] = Record(text, at, size, checksum, unpacked)
 
     def _check_apart(self):
         end, before = 0, None
@@ -211,7 +216,7 @@ class ArchiveReader:
 
     def record(self, name):
         if name not in self.records:
-            self._fail(f"file not found: {self.folder}/{name}")
+            self._fail(printable(f"file not found: {self.folder}/{name}", 300))
         return self.records[name]
 
     def read(self, name):
@@ -220,6 +225,17 @@ class ArchiveReader:
         data = self.source.read(record.at, record.size)
         self.check(record, data)
         return data
+
+    def beginning(self, name, count):
+        """At most the first `count` bytes of a record, unpacked, unchecked."""
+        record = self.record(name)
+        if record.unpacked is None:
+            return self.source.read(record.at, min(record.size, count))
+        packed = self.source.read(record.at, min(record.size, count + 1024))
+        try:
+            return zlib.decompressobj(-15).decompress(packed, count)
+        except zlib.error as error:
+            self._fail(f"the record {record.name!r} cannot be unpacked: {error}")
 
     def read_into(self, name, memory):
         """Fill `memory` with the first bytes of a record."""

@@ -15,6 +15,7 @@ from cresset import Tensor, _native
 from cresset.storage import STORAGE_TYPES, TypedStorage, UntypedStorage
 
 from .. import _utils
+from .quoting import printable
 
 __all__ = ["Constructors", "is_known"]
 
@@ -175,7 +176,7 @@ class Constructors:
             owner = _place(here)
         if owner is None:
             raise pickle.UnpicklingError(
-                _advice(title, True) + f". The module {module} is not imported in this process"
+                _advice(title, True) + f". The module {printable(module, 200)} is not imported in this process"
             )
         value = owner
         for part in name.split("."):
@@ -183,7 +184,7 @@ class Constructors:
             held = value.__dict__ if isinstance(value, (type, types.ModuleType)) else {}
             if part not in held:
                 raise AttributeError(
-                    f"load: the file names {title}, but the module {module} has no {name}; import or define the class first"
+                    printable(f"load: the file names {title}, but the module {module} has no {name}; import or define the class first", 500)
                 )
             value = held[part]
         from cresset.nn import Module
@@ -542,9 +543,8 @@ class Constructors:
             before = self.budget.size_before(instance.__dict__)
             for name, value in attributes.items():
                 if type(name) is not str or name.startswith("__") or (not shadowing and hasattr(type(instance), name)):
-                    raise pickle.UnpicklingError(
-                        f"the attribute {name!r} of {type(instance).__name__} cannot come from a file"
-                    )
+                    said = printable(name, 200) if type(name) is str else f"named by a {type(name).__name__}"
+                    raise pickle.UnpicklingError(f"the attribute {said} of {type(instance).__name__} cannot come from a file")
                 if attributes is slots:
                     setattr(instance, name, value)
                 else:
@@ -563,6 +563,7 @@ def _place(module):
 
 
 def _advice(title, trusting):
+    title = printable(title, 200)
     refused = f"Unsupported global: {title} was not an allowed global by default. load builds only data, and never runs what a file names"
     if trusting:
         return f"{refused}; weights_only=False adds classes of nn.Module. If you trust the class, allow it: serialization.add_safe_globals([{title}])"

@@ -3,6 +3,8 @@
 import cresset
 from cresset.storage import TypedStorage, UntypedStorage
 
+from .quoting import printable
+
 __all__ = [
     "default_restore_location",
     "location_tag",
@@ -47,7 +49,7 @@ def default_restore_location(storage, location):
         if result is not None:
             return result
     raise RuntimeError(
-        f"don't know how to restore data location of {type(storage).__name__} (tagged with {location}); give map_location='cpu'"
+        f"don't know how to restore data location of {type(storage).__name__} (tagged with {printable(location, 100)}); give map_location='cpu'"
     )
 
 
@@ -104,7 +106,7 @@ def validate_cuda_device(location):
 def validate_hpu_device(location):
     """HPU devices are not supported: always an error."""
     raise RuntimeError(
-        f"Attempting to deserialize object on an HPU device ({location}), which is not supported; use map_location='cpu'"
+        f"Attempting to deserialize object on an HPU device ({printable(location, 100)}), which is not supported; use map_location='cpu'"
     )
 
 

@@ -103,7 +103,7 @@ def _entry(name, described, who):
         )
     numbers = shape + offsets if isinstance(shape, list) and isinstance(offsets, list) and len(offsets) == 2 else None
     if numbers is None or not all(type(n) is int and 0 <= n < 2**62 for n in numbers) or offsets[0] > offsets[1]:
-        raise SafetensorError(f"{who}: the tensor {name!r} has the shape {shape} and the data_offsets {offsets}")
+        raise SafetensorError(f"{who}: the tensor {name!r} has a shape and data_offsets that are not lists of sizes below 2**62")
     if len(shape) > 64 or math.prod(shape) * _DTYPES[word].itemsize != offsets[1] - offsets[0]:
         raise SafetensorError(
             f"{who}: TensorInvalidInfo: the tensor {name!r} of shape {shape} and dtype {word} does not have {offsets[1] - offsets[0]} bytes"

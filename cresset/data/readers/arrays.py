@@ -1,19 +1,20 @@
 """ArrayDataset: arrays in .npy, .npz and .safetensors files, mapped into memory, so that only the rows asked for are read."""
 
-import ast
 import math
 import mmap
 import operator
 import os
 import re
 import struct
-import zipfile
 
 import cresset
 
 from ..datasets import Dataset
 
-MAX_HEADER = 1 << 20
+MAX_HEADER = 10_000  # bytes, which NumPy allows, too
+_ENTRY = re.compile(
+    r"""\s*(['"])(?P<key>\w+)\1\s*:\s*(?:(['"])(?P<text>[^'"]*)\3|(?P<truth>True|False)|\((?P<sizes>[\d\s,L]*)\)|(?P<fields>\[[^\]]*\]))\s*,?"""
+)
 DTYPES = {
     "f2": "float16", "f4": "float32", "f8": "float64", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "u1": "uint8", "u2": "uint16",
     "u4": "uint32", "u8": "uint64", "b1": "bool", "?": "bool", "c8": "complex64", "c16": "complex128",
@@ -29,29 +30,41 @@ def read_numpy_header(file, name):
     (length,) = struct.unpack(code, file.read(width).ljust(width, b"\0"))
     if length > MAX_HEADER:
         raise ValueError(f"{name}: the header is said to have {length} bytes")
-    try:
-        header = ast.literal_eval(file.read(length).decode("utf-8" if magic[6] == 3 else "latin-1"))
-        shape = tuple(map(operator.index, header["shape"]))
-        described, by_columns = header["descr"], bool(header["fortran_order"])
-    except (ValueError, SyntaxError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"{name}: the header cannot be read ({error})") from None
-    if any(n < 0 for n in shape):
-        raise ValueError(f"{name}: the header has the shape {shape}")
+    header = _entries(file.read(length).decode("utf-8" if magic[6] == 3 else "latin-1", "replace"), name)
+    shape, described, by_columns = header["shape"], header["descr"], header["fortran_order"]
+    if not isinstance(shape, tuple) or not isinstance(described, str) or not isinstance(by_columns, bool) or math.prod(shape) >= 2**60:
+        raise ValueError(f"{name}: the header cannot be read ({str(header)[:200]!r})")
     return shape, described, by_columns
 
 
-def mapped_array(file, at, name):
-    """The tensor on the array in NumPy's format at byte `at` of the file. Its bytes are read when they are looked at."""
+def _entries(text, name):
+    """The dictionary in a header: text, truth values and sizes by name."""
+    found, text = {"shape": None, "descr": None, "fortran_order": None}, text.strip()
+    at = 1 if text.startswith("{") else len(text)
+    while match := _ENTRY.match(text, at):
+        at = match.end()
+        if match["sizes"] is not None:
+            numbers = [part.strip().removesuffix("L") for part in match["sizes"].split(",") if part.strip()]
+            found[match["key"]] = tuple(map(int, numbers)) if all(n.isdigit() and len(n) < 20 for n in numbers) else None
+        else:
+            found[match["key"]] = match["truth"] == "True" if match["truth"] else match["text"] if match["text"] is not None else match["fields"]
+    if text[at:].strip() != "}" or len(found) != 3:
+        raise ValueError(f"{name}: the header cannot be read ({text[:200]!r})")
+    return found
+
+
+def mapped_array(file, at, end, name):
+    """The tensor on the array in NumPy's format from byte `at` to `end` of the file. Its bytes are read when they are looked at."""
     file.seek(at)
     shape, described, by_columns = read_numpy_header(file, name)
-    match = re.fullmatch(r"[<|=]?([a-zA-Z]\d+|\?)", described) if isinstance(described, str) else None
+    match = re.fullmatch(r"[<|=]?([a-zA-Z]\d+|\?)", described)
     if match is None or match[1] not in DTYPES:
         raise ValueError(f"{name}: arrays of {described!r} cannot be mapped; convert them to one of {', '.join(sorted(set(DTYPES.values())))}")
     dtype = getattr(cresset, DTYPES[match[1]])
     start, size = file.tell(), math.prod(shape) * dtype.itemsize
     if size == 0:
         return cresset.empty(shape, dtype=dtype)
-    if start + size > os.fstat(file.fileno()).st_size:
+    if start + size > end:
         raise ValueError(f"{name}: the array needs {size} bytes, the file ends before")
     memory = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
     flat = cresset.frombuffer(memory, dtype=cresset.uint8, count=size, offset=start)
@@ -63,18 +76,19 @@ def mapped_array(file, at, name):
 
 def arrays_of_archive(path, file):
     """The arrays of an .npz file, by name. They must be stored as they are, which `numpy.savez` does."""
-    found = {}
+    from ...serialization.archive import ArchiveReader, FileSource
+
+    file.seek(0)
     try:
-        with zipfile.ZipFile(file) as archive:
-            for item in archive.infolist():
-                name = item.filename.removesuffix(".npy")
-                if item.compress_type != zipfile.ZIP_STORED:
-                    raise ValueError(f"{path}: {name!r} is compressed and cannot be mapped; write it with numpy.savez, not savez_compressed")
-                file.seek(item.header_offset + 26)  # behind the local header stand the name and an extra field, whose lengths are here
-                lengths = struct.unpack("<HH", file.read(4))
-                found[name] = mapped_array(file, item.header_offset + 30 + sum(lengths), f"{path}: {name!r}")
-    except zipfile.BadZipFile as error:
+        records = ArchiveReader(FileSource(file, path), flat=True).records
+    except RuntimeError as error:
         raise ValueError(f"{path}: {error}") from None
+    found = {}
+    for record in records.values():
+        name = record.name.removesuffix(".npy")
+        if record.unpacked is not None:
+            raise ValueError(f"{path}: {name!r} is compressed and cannot be mapped; write it with numpy.savez, not savez_compressed")
+        found[name] = mapped_array(file, record.at, record.at + record.size, f"{path}: {name!r}")
     return found
 
 
@@ -102,7 +116,7 @@ class ArrayDataset(Dataset):
         with open(self.path, "rb") as file:
             start = file.read(16)
             if start[:6] == b"\x93NUMPY":
-                arrays, self.single = {"array": mapped_array(file, 0, self.path)}, True
+                arrays, self.single = {"array": mapped_array(file, 0, os.fstat(file.fileno()).st_size, self.path)}, True
                 if self.names is not None:
                     raise ValueError(f"ArrayDataset: {self.path} has one array without a name; leave out names={self.names!r}")
             elif start[:4] == b"PK\x03\x04":
@@ -114,7 +128,7 @@ class ArrayDataset(Dataset):
         if self.names is not None:
             wanted = [self.names] if isinstance(self.names, str) else list(self.names)
             if missing := [name for name in wanted if name not in arrays]:
-                raise ValueError(f"{self.path}: there is no array {missing[0]!r}; the file has {', '.join(arrays)}")
+                raise ValueError(f"{self.path}: there is no array {missing[0]!r}; the file has {', '.join(map(repr, arrays))}")
             arrays = {name: arrays[name] for name in wanted}
         if not arrays:
             raise ValueError(f"{self.path}: the file has no arrays")
