@@ -5,6 +5,8 @@ import os
 import sys
 import time
 
+from cresset.serialization.quoting import printable
+
 LIVE_SECONDS = 0.1  # between two pictures of a live line
 LOG_SECONDS = 30.0  # between two lines of a log within an epoch
 
@@ -42,7 +44,7 @@ def short(value):
 
 
 def words(values):
-    return "  ".join(f"{name} {short(value)}" for name, value in values.items() if isinstance(value, (int, float)))
+    return "  ".join(f"{printable(name)} {short(value)}" for name, value in values.items() if isinstance(value, (int, float)))
 
 
 def duration(seconds):

@@ -2,12 +2,21 @@
 
 The kinds of line: "start" (what is run, and where), "step" (every so many steps: loss, learning rate, samples a second), "epoch"
 (means and metrics), "checkpoint", "resume" and "end". Numbers that are not finite are written as the strings "nan", "inf", "-inf".
+The file may come from somebody else: what is read has the types below, and takes no more memory than any other file may.
 """
 
 import json
 import math
 import os
 import time
+
+from cresset.serialization.bounds import json_cost, promised
+from cresset.serialization.quoting import printable
+
+# By kind of line: what it must have, and what it may have, or None; whole numbers from 0 on, and texts.
+NEEDED = {"epoch": ("epoch",), "step": ("step",), "checkpoint": ("step",), "end": ("reason",)}
+WHOLE = {"start": ("parameters", "epochs", "seed"), "end": ("best_epoch",)}
+TEXTS = {"start": ("model", "optimizer", "device", "monitor"), "end": ("reason",)}
 
 
 def plain(value):
@@ -31,7 +40,7 @@ def number(value):
         return None
     try:
         return float(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # whole numbers have no limit, others do
         return None
 
 
@@ -88,19 +97,43 @@ def read_records(path):
     >>> cresset.train.read_records("run.jsonl")[0]["loss"]
     0.5
     """
-    with open(path, encoding="utf-8", errors="replace") as file:
-        lines = file.read().split("\n")
-    found = []
+    with open(path, "rb") as file:
+        data = file.read()
+    if json_cost(data) > promised(len(data)):
+        raise ValueError(f"read_records: {os.fspath(path)} has values that take much more memory than the file's {len(data)} bytes")
+    lines, found = data.split(b"\n"), []
     for at, text in enumerate(lines):
         if not text.strip():
             continue
         try:
-            line = json.loads(text)
-            if not isinstance(line, dict) or "kind" not in line:
-                raise ValueError("no object with a kind")
-        except ValueError as error:
+            line = json.loads(text.decode("utf-8", "replace"))
+            check(line)
+        except (ValueError, RecursionError) as error:
             if at == len(lines) - 1:  # whole lines end with a line break
                 break
             raise ValueError(f"read_records: line {at + 1} of {os.fspath(path)} is not a record of a run ({error})") from error
         found.append(line)
     return found
+
+
+def check(line):
+    """Refuse what is not a record: its values go into pages and sums."""
+    if not isinstance(line, dict) or not isinstance(line.get("kind"), str):
+        raise ValueError("no object with a kind")
+    kind = line["kind"]
+    for name in NEEDED.get(kind, ()):
+        if name not in line:
+            raise ValueError(f"a line of the kind {kind} has no {name}")
+    for name in ("step", "epoch", *WHOLE.get(kind, ())):
+        value = line.get(name)
+        if name in line and not (type(value) is int and abs(value) < 2**63 or value is None and name in WHOLE.get(kind, ())):
+            raise ValueError(f"{name} should be a whole number below 2**63, got {_said(value)}")
+    for name in TEXTS.get(kind, ()):
+        if not isinstance(line.get(name), (str, type(None))):
+            raise ValueError(f"{name} should be text, got {_said(line[name])}")
+
+
+def _said(value):
+    if isinstance(value, (str, float, bool, type(None))):
+        return printable(repr(value), 60)
+    return f"a value of type {type(value).__name__}"

@@ -5,12 +5,17 @@ import html
 import math
 import os
 
+from cresset.serialization.quoting import printable
+
 from .progress import duration, short
 from .records import number, read_records
 
 WIDTH, HEIGHT = 560, 280
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 14, 40
 MAX_POINTS = 600  # of a curve; where there are more, each point spans the range of several
+MAX_NAMES = 100  # numbers that get a chart and a column
+MAX_CELLS = 50_000  # of the table; where there are more, it has the last epochs only
+HUGE, TINY = 1e300, 1e-300  # beyond these, differences and quotients of values are not numbers any more
 
 NOT_CURVES = {"kind", "time", "epoch", "step", "batch", "seed"}
 
@@ -23,6 +28,11 @@ class Curve:
 
     def finite(self):
         return [(x, y) for x, y in self.points if math.isfinite(y)]
+
+
+def _text(value, length=500):
+    """Text from a record as a part of the page."""
+    return html.escape(printable(str(value), length), quote=True)
 
 
 def write_report(run_path, out_path=None):
@@ -59,9 +69,10 @@ def write_report(run_path, out_path=None):
 def report_html(lines, name):
     """The report as text."""
     last_step = max((line["step"] for line in lines if "step" in line), default=1)
+    name = _text(name)
     charts = "".join(chart(title, curves, last_step) for title, curves in charts_of(lines))
-    body = f"<h1>{html.escape(name)}</h1>{_facts(lines)}<main>{charts or '<p>No numbers were recorded yet.</p>'}</main>{_table(lines)}"
-    return f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{html.escape(name)}</title><style>{STYLE}</style></head><body>{body}</body></html>\n'
+    body = f"<h1>{name}</h1>{_facts(lines)}<main>{charts or '<p>No numbers were recorded yet.</p>'}</main>{_table(lines)}"
+    return f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{name}</title><style>{STYLE}</style></head><body>{body}</body></html>\n'
 
 
 def charts_of(lines):
@@ -71,7 +82,7 @@ def charts_of(lines):
     names = {}  # in order of appearance: the number's name without "val_", and whether epochs have it
     for line in (*epochs, *steps):
         for key, value in line.items():
-            if key not in NOT_CURVES and number(value) is not None:
+            if len(names) < MAX_NAMES and key not in NOT_CURVES and number(value) is not None:
                 names.setdefault(key.removeprefix("val_"), None)
     charts = []
     for name in names:
@@ -96,7 +107,13 @@ ALWAYS_LINEAR = {"learning rate", "samples a second"}
 
 
 def _points(lines, name):
-    return [(line.get("step", line.get("epoch", 0)), number(line[name])) for line in lines if name in line and number(line[name]) is not None]
+    numbers = ((line.get("step", line.get("epoch", 0)), number(line[name])) for line in lines if name in line)
+    return [(x, _drawable(y)) for x, y in numbers if y is not None]
+
+
+def _drawable(y):
+    """A number that a scale can hold: nan for what is too large for it, 0 for what is too small."""
+    return 0.0 if abs(y) < TINY else y if abs(y) < HUGE or math.isinf(y) else math.nan
 
 
 # --- One chart ---------------------------------------------------------------------------------------------------------
@@ -105,7 +122,7 @@ def _points(lines, name):
 def chart(title, curves, last_step):
     """A figure with axes, curves and a legend; all charts of a report reach from step 0 to `last_step`."""
     points = [point for curve in curves for point in curve.finite()]
-    heading = f"<figure><figcaption>{html.escape(title)}"
+    heading = f"<figure><figcaption>{_text(title)}"
     if not points:
         return f"{heading}</figcaption><p>None of its values is finite.</p></figure>"
     ys = [y for _, y in points]
@@ -123,9 +140,9 @@ def chart(title, curves, last_step):
         parts.append(_line(curve, across, up))
     legend = ""
     if len(curves) > 1 or curves[0].colour == "validation":
-        legend = "".join(f'<span class="key"><i class="{curve.colour}"></i>{html.escape(curve.name)}</span>' for curve in curves)
+        legend = "".join(f'<span class="key"><i class="{curve.colour}"></i>{_text(curve.name)}</span>' for curve in curves)
     log_note = '<span class="note">logarithmic</span>' if is_log else ""
-    label = html.escape(f"{title}: {', '.join(f'{c.name} ends at {short(c.points[-1][1])}' for c in curves)}", quote=True)
+    label = _text(f"{title}: {', '.join(f'{c.name} ends at {short(c.points[-1][1])}' for c in curves)}")
     return f'{heading}{log_note}<span class="legend">{legend}</span></figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg></figure>'
 
 
@@ -140,7 +157,7 @@ def _line(curve, across, up):
     lines = "".join(f'<polyline class="{curve.colour}" points="{" ".join(run if len(run) > 1 else run * 2)}"/>' for run in runs if run)
     if not curve.marks or len(curve.points) > 100:
         return lines
-    marks = "".join(f'<circle class="{curve.colour}" cx="{across(x):.1f}" cy="{up(y):.1f}" r="3"><title>{html.escape(curve.name)} {short(y)} at step {x}</title></circle>' for x, y in curve.finite())
+    marks = "".join(f'<circle class="{curve.colour}" cx="{across(x):.1f}" cy="{up(y):.1f}" r="3"><title>{_text(curve.name)} {short(y)} at step {x}</title></circle>' for x, y in curve.finite())
     return lines + marks
 
 
@@ -219,21 +236,22 @@ def _facts(lines):
     epochs = [line for line in lines if line["kind"] == "epoch"]
     steps = [line["step"] for line in lines if "step" in line]
     facts = []
-    if "model" in start:
-        facts.append(("model", f"{start['model']}, {start.get('parameters', 0):,} parameters"))
+    if start.get("model") is not None:
+        facts.append(("model", f"{start['model']}, {start.get('parameters') or 0:,} parameters"))
     facts += [(key, start[key]) for key in ("optimizer", "device", "seed") if start.get(key) is not None]
-    facts.append(("epochs", f"{epochs[-1]['epoch'] if epochs else 0} of {start.get('epochs', '?')}"))
+    planned = start.get("epochs")
+    facts.append(("epochs", f"{epochs[-1]['epoch'] if epochs else 0} of {'?' if planned is None else planned}"))
     if steps:
         facts.append(("steps", f"{max(steps):,}"))
-    if end and end.get("best") is not None:
-        facts.append((f"best {start.get('monitor', '')}".strip(), f"{short(number(end['best']))} in epoch {end['best_epoch']}"))
-    times = [line["time"] for line in lines if "time" in line]
+    if end and number(end.get("best")) is not None:
+        facts.append((f"best {start.get('monitor') or ''}".strip(), f"{short(number(end['best']))} in epoch {end.get('best_epoch', '?')}"))
+    times = [time for line in lines if (time := number(line.get("time"))) is not None and abs(time) < 1e15]
     if times:
         facts.append(("time", duration(times[-1] - times[0])))
     if resumed := sum(line["kind"] == "resume" for line in lines):
         facts.append(("resumed", f"{resumed} times" if resumed > 1 else "once"))
     facts.append(("ended", end["reason"] if end else "not yet, or without a word"))
-    return "<dl>" + "".join(f"<div><dt>{html.escape(str(key))}</dt><dd>{html.escape(str(value))}</dd></div>" for key, value in facts) + "</dl>"
+    return "<dl>" + "".join(f"<div><dt>{_text(key)}</dt><dd>{_text(value)}</dd></div>" for key, value in facts) + "</dl>"
 
 
 def _table(lines):
@@ -241,8 +259,9 @@ def _table(lines):
     epochs = [line for line in lines if line["kind"] == "epoch"]
     if not epochs:
         return ""
-    names = list(dict.fromkeys(key for line in epochs for key in line if key not in NOT_CURVES and number(line[key]) is not None))
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in ["epoch", *names])
+    names = list(dict.fromkeys(key for line in epochs for key in line if key not in NOT_CURVES and number(line[key]) is not None))[:MAX_NAMES]
+    epochs = epochs[-(MAX_CELLS // (1 + len(names))) :]
+    head = "".join(f"<th>{_text(name, 100)}</th>" for name in ["epoch", *names])
     rows = "".join(f"<tr><td>{line['epoch']}</td>" + "".join(f"<td>{short(number(line[n])) if n in line else ''}</td>" for n in names) + "</tr>" for line in epochs)
     return f"<details{' open' if len(epochs) <= 20 else ''}><summary>Epochs</summary><div class=\"wide\"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details>"
 
