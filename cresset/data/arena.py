@@ -1,12 +1,13 @@
 """Memory that a worker and its parent both see, in which batches travel without copies.
 
 One arena a worker. The worker gives out blocks and fills them; the parent makes tensors on them, and when the last tensor of a block is
-gone the block's number goes back to the worker with the next task. No file descriptor and no name stays behind: with `fork` the memory is
-anonymous, else it is a file without a name by the time work starts.
+gone the block's number goes back to the worker with the next task. The memory never has a name, so that nothing stays behind, however the
+processes end: with `fork` it is anonymous, else it is a file without a name, whose descriptor goes to the worker.
 """
 
 import ctypes
 import mmap
+import multiprocessing.reduction
 import os
 import struct
 import tempfile
@@ -21,56 +22,56 @@ NOWHERE = -1
 
 
 class Arena:
-    """Shared memory of `size` bytes. `path` is where another process can open it, or None when it is inherited."""
+    """Shared memory of `size` bytes. `descriptor` is the file that another process can map, or None when the memory is inherited."""
 
-    def __init__(self, size, path=None):
-        self.size, self.path = size, path
+    def __init__(self, size, descriptor=None):
+        self.size, self.descriptor = size, descriptor
         self.live = {}  # parent: block offset -> weak references to the memory that its tensors hold
         self.sizes = {}  # parent: block offset -> size
         self.freed = []  # parent: blocks to give back with the next task
-        if path is None:
+        if descriptor is None:
             self.memory = mmap.mmap(-1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0))
         else:
-            with open(path, "r+b") as file:
-                self.memory = mmap.mmap(file.fileno(), size)
+            self.memory = mmap.mmap(descriptor, size)
+            weakref.finalize(self, os.close, descriptor).atexit = False
         struct.pack_into("<qq", self.memory, 0, NOWHERE, NOWHERE)
 
     @classmethod
     def inherited(cls, workers):
         """For forked workers: as large as the machine allows; untouched pages cost nothing. None if there is no room at all."""
+        return cls._largest(workers, cls)
+
+    @classmethod
+    def sent(cls, workers):
+        """The same for workers that start afresh, which get its file's descriptor."""
+        return cls._largest(workers, cls._of_new_file)
+
+    @staticmethod
+    def _largest(workers, make):
         size = min(LARGEST, _physical_memory() // (2 * workers))
         while size >= SMALLEST:
             try:
-                return cls(size // 4096 * 4096)
+                return make(size // 4096 * 4096)
             except (OSError, ValueError):
                 size //= 4
         return None
 
     @classmethod
-    def named(cls, workers):
-        """For workers that start afresh: a file in the shared-memory folder, all of whose pages exist, or None if it has no room."""
-        folder = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
-        free = os.statvfs(folder)
-        size = min(LARGEST >> 4, free.f_bavail * free.f_frsize // (2 * workers)) // 4096 * 4096
-        if size < SMALLEST:
-            return None
-        handle, path = tempfile.mkstemp(prefix="cresset-", dir=folder)
+    def _of_new_file(cls, size):
+        if hasattr(os, "memfd_create"):
+            descriptor = os.memfd_create("cresset", os.MFD_CLOEXEC)
+        else:
+            with tempfile.TemporaryFile() as file:
+                descriptor = os.dup(file.fileno())
         try:
-            os.posix_fallocate(handle, 0, size)
-            return cls(size, path)
-        except OSError:
-            os.unlink(path)
-            return None
-        finally:
-            os.close(handle)
-
-    def forget_name(self):
-        """Once both sides have it open."""
-        if self.path is not None and os.path.exists(self.path):
-            os.unlink(self.path)
+            os.ftruncate(descriptor, size)
+            return cls(size, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
 
     def __reduce__(self):
-        return Arena, (self.size, self.path)
+        return _received, (self.size, multiprocessing.reduction.DupFd(self.descriptor))
 
     # ---- what the worker is at
 
@@ -93,6 +94,10 @@ class Arena:
     def take_freed(self):
         freed, self.freed = self.freed, []
         return freed
+
+
+def _received(size, descriptor):
+    return Arena(size, descriptor.detach())
 
 
 def _let_go(arena, block, region):

@@ -127,9 +127,12 @@ class DataLoader(Generic[T_co]):
         self.multiprocessing_context = multiprocessing_context
         self._iterator = self._running = self._resume = None
         self._epoch = 0
-        self._arenas = {}
+        self._arenas = []  # those of workers that have ended
         self._initialized = True
         self.check_worker_number_rationality()
+
+    def __getstate__(self):
+        return {**self.__dict__, "_arenas": [], "_iterator": None, "_running": None}  # memory and workers stay with their process
 
     def __setattr__(self, name, value):
         if self._initialized and name in ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"):
@@ -489,6 +492,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                     worker.pipe.close()
         for worker in workers:
             worker.stop()
+            if worker.arena is not None:
+                self._loader._arenas.append(worker.arena)
         if self._stacks is not None:
             self._stacks.close()
 
@@ -505,12 +510,10 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
 
 def _arena(loader, number, forked):
-    """A worker's memory, kept from epoch to epoch: its pages are there already."""
-    if not forked:
-        arena = Arena.named(loader.num_workers)
-    else:
-        arena = loader._arenas.get(number) or Arena.inherited(loader.num_workers)
-        loader._arenas[number] = arena
+    """A worker's memory, kept from epoch to epoch: its pages are there already. Two iterators at a time have none in common."""
+    kept = [arena for arena in loader._arenas if forked or arena.descriptor is not None]
+    arena = kept[0] if kept else (Arena.inherited if forked else Arena.sent)(loader.num_workers)
+    loader._arenas = [other for other in loader._arenas if other is not arena]
     if arena is None and number == 0:
         warnings.warn("DataLoader: there is no room for shared memory; batches travel through pipes, which is slower", stacklevel=4)
     return arena

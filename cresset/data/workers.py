@@ -166,8 +166,6 @@ def run_process(plan, pipe, arena, taken, seed, inherited, stacks):
     for connection in inherited:  # the parent's ends of other workers' pipes, which a fork copies
         connection.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too and ends us
-    if arena is not None and arena.path is not None:
-        pipe.send_bytes(b"open")
     if stacks is not None:
         faulthandler.enable(stacks, all_threads=False)
         if STACK_SIGNAL is not None:
@@ -225,22 +223,8 @@ class ProcessWorker:
         finally:
             gc.unfreeze()
         theirs.close()
-        if not forked and arena is not None:
-            self.await_start()
         self.pid = self.process.pid
         self.outstanding = 0
-
-    def await_start(self):
-        """Until a worker that starts afresh has opened its memory; then the memory's name is taken away."""
-        try:
-            while not self.pipe.poll(0.1):
-                if self.process.exitcode is not None:
-                    self.fail()
-            self.pipe.recv_bytes()
-        except (EOFError, ConnectionError):
-            self.fail()
-        finally:
-            self.arena.forget_name()
 
     def send(self, task):
         if isinstance(task, Task) and self.arena is not None:

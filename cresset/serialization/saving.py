@@ -4,6 +4,8 @@ import contextlib
 import io
 import os
 import pickle
+import re
+import stat
 import struct
 import sys
 import types
@@ -297,16 +299,16 @@ def replaced_when_whole(path):
     folder, name = os.path.split(os.fsdecode(target))
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {os.path.dirname(os.fsdecode(path))} does not exist.")
-    temporary = os.path.join(folder, f".{name[:100]}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    clear_abandoned(folder, name)
+    file, temporary = _new_file(folder, name)
     try:
-        with open(descriptor, "wb") as file:
+        with file:
             if os.path.exists(target):
                 os.chmod(temporary, os.stat(target).st_mode & 0o7777)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+            os.replace(temporary, target)  # before the file is closed, which would give up its lock
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
@@ -317,3 +319,53 @@ def replaced_when_whole(path):
             os.fsync(entry)
         finally:
             os.close(entry)
+
+
+# Note [Files of killed saves]
+# A save that is killed cannot remove its temporary file; the next save to the same path does. As long as a process writes it, the file is locked with
+# flock, which the system gives up for a process that dies, whoever it was: what can be locked has no owner. Folders are shared between machines, and not
+# every network file system shares locks, so the name carries the machine, and only files of this one are looked at.
+
+
+def _stem(name):
+    import platform
+    import zlib
+
+    return f".{name[:100]}.{zlib.crc32(platform.node().encode()):08x}."
+
+
+def _lock(file, wait):
+    """Lock an open file for this process; False if another one has it and we do not wait, or there are no locks here."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+def _new_file(folder, name):
+    """(a new file beside `name`, open and locked, its path)."""
+    while True:
+        temporary = os.path.join(folder, f"{_stem(name)}{os.getpid()}.{os.urandom(4).hex()}.tmp")
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        file = open(descriptor, "r+b")  # noqa: SIM115  (closed by the caller)
+        _lock(file, wait=True)
+        if os.path.exists(temporary):  # else somebody took it for abandoned between its making and its lock
+            return file, temporary
+        file.close()
+
+
+def clear_abandoned(folder, name):
+    """Remove the temporary files of saves to `name` whose processes are gone. See Note [Files of killed saves]."""
+    stem = _stem(name)
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not (entry.name.startswith(stem) and re.fullmatch(r"\d+\.[0-9a-f]{8}\.tmp", entry.name[len(stem) :])):
+                continue
+            with contextlib.suppress(OSError):
+                descriptor = os.open(entry.path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+                with open(descriptor, "r+b") as file:
+                    if stat.S_ISREG(os.fstat(descriptor).st_mode) and _lock(file, wait=False):
+                        os.unlink(entry.path)

@@ -12,6 +12,7 @@ import time
 
 from cresset.serialization.bounds import json_cost, promised
 from cresset.serialization.quoting import printable
+from cresset.serialization.saving import replaced_when_whole
 
 # By kind of line: what it must have, and what it may have, or None; whole numbers from 0 on, and texts.
 NEEDED = {"epoch": ("epoch",), "step": ("step",), "checkpoint": ("step",), "end": ("reason",)}
@@ -59,12 +60,9 @@ class Records:
             self.file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed by close()
             return
         kept = [line for line in read_records(path) if _is_before(line, *after)] if os.path.exists(path) else []
-        temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
-        self.file = open(temporary, "w", encoding="utf-8")  # noqa: SIM115 - closed by close()
-        for line in kept:
-            self.file.write(json.dumps(line) + "\n")
-        self.file.flush()
-        os.replace(temporary, path)
+        with replaced_when_whole(path) as file:
+            file.writelines(json.dumps(line).encode() + b"\n" for line in kept)
+        self.file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - closed by close()
 
     def write(self, kind, **values):
         if self.file is not None:

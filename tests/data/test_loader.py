@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import pickle
 import random
 import resource
 import signal
@@ -24,6 +25,16 @@ from cresset.utils.data import (
     TensorDataset,
     get_worker_info,
 )
+
+
+class Labelled(Dataset):
+    """Its number, and a row of it."""
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        return index, cresset.full((2000,), float(index))
 
 
 class Noisy(Dataset):
@@ -98,7 +109,31 @@ class TestAnyNumberOfWorkers:
         cresset.manual_seed(2)
         loader = DataLoader(Noisy(6), batch_size=3, num_workers=1, multiprocessing_context="spawn")
         assert flat(loader) == expected
-        assert not [name for name in os.listdir("/dev/shm") if name.startswith("cresset-")]
+
+    @pytest.mark.parametrize("context", ["fork", "spawn"])
+    def test_two_iterators_of_one_loader_have_memory_of_their_own(self, context):
+        loader = DataLoader(Labelled(), batch_size=4, num_workers=1, shuffle=True, multiprocessing_context=context)
+        kept = [batch for pair in zip(loader, loader, strict=True) for batch in pair]
+        assert [rows[:, 0].tolist() for _, rows in kept] == [numbers.tolist() for numbers, _ in kept]
+
+    @pytest.mark.parametrize("context", ["fork", "spawn"])
+    def test_a_loader_that_was_used_can_be_pickled(self, context):
+        loader = DataLoader(range(6), batch_size=3, num_workers=1, multiprocessing_context=context)
+        assert flat(loader) == flat(pickle.loads(pickle.dumps(loader)))
+
+    @pytest.mark.skipif(not os.path.isdir("/proc/self/map_files"), reason="the files of a process are read from /proc")
+    @pytest.mark.parametrize("context", ["fork", "spawn"])
+    def test_a_killed_loader_leaves_no_file(self, context, tmp_path):
+        program = tmp_path / "program.py"
+        program.write_text(KILLED)
+        process = subprocess.Popen(
+            [sys.executable, program, context], stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
+        )
+        with process:
+            files = process.stdout.readline().split("\t")
+            process.kill()
+        assert "batch" in files and not [path for path in files if os.path.exists(path)]
+        assert os.listdir(tmp_path) == ["program.py"]
 
     def test_threads_fetch_too(self):
         loader = DataLoader(TensorDataset(cresset.arange(10)), batch_size=3, num_workers=2, worker_type="thread")
@@ -379,6 +414,26 @@ def test_threads_and_loading_here_are_no_processes(monkeypatch):
         DataLoader(range(4))
 
 
+KILLED = """
+import os, sys, time
+import cresset
+from cresset.utils.data import DataLoader
+
+def writable_files(pid):
+    with open(f"/proc/{pid}/maps") as file:
+        return [line.split(maxsplit=5)[5].strip() for line in file if line.split()[1] == "rw-s"]
+
+if __name__ == "__main__":
+    loader = iter(DataLoader(cresset.arange(100000.0), batch_size=1000, num_workers=2, multiprocessing_context=sys.argv[1]))
+    next(loader)
+    files = writable_files(os.getpid())
+    for worker in loader._workers:
+        files += writable_files(worker.pid)
+    print("batch", *files, sep="\\t", flush=True)
+    time.sleep(60)
+"""
+
+
 SMALL_SHARED_MEMORY = """
 import os
 import cresset
@@ -397,7 +452,7 @@ if __name__ == "__main__":
     for context in ("fork", "spawn"):
         kept = list(DataLoader(Large(), batch_size=1, num_workers=2, multiprocessing_context=context))
         print(context, [batch[0, -1].item() for batch in kept])
-    print([name for name in os.listdir("/dev/shm") if name.startswith("cresset-")])
+    print(os.listdir("/dev/shm"))
 """
 
 
