@@ -97,6 +97,14 @@ class RNNBase(Module):
     def _flat_weights(self):
         return [getattr(self, name) for name in self._flat_weights_names]
 
+    def __getstate__(self):
+        """PyTorch's layers keep the lists of weights; those of a file are theirs."""
+        weights = [getattr(self, name, None) for name in self._flat_weights_names]
+        return {**super().__getstate__(), "_flat_weights_names": self._flat_weights_names, "_flat_weights": weights}
+
+    def __setstate__(self, state):
+        super().__setstate__({name: value for name, value in state.items() if name not in ("_flat_weights_names", "_flat_weights")})
+
     @property
     def all_weights(self):
         """The parameters, a list for each layer and direction."""

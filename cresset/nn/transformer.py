@@ -6,6 +6,7 @@ import cresset
 
 from . import functional as F
 from . import init
+from .activation import GELU, ReLU
 from .containers import ModuleList
 from .dropout import Dropout
 from .functional.attention import _as_added
@@ -25,6 +26,13 @@ def _activation(activation):
             raise RuntimeError(f"activation should be relu/gelu, not {activation}")
         return getattr(F, activation)
     return activation
+
+
+def _number_of(activation):
+    """What PyTorch notes beside an encoder layer's activation, and reads from files: 1 for relu, 2 for gelu, 0 for others."""
+    if activation is F.relu or isinstance(activation, ReLU):
+        return 1
+    return 2 if activation is F.gelu or isinstance(activation, GELU) else 0
 
 
 def _causal_mask(size, device=None, dtype=None):
@@ -79,10 +87,12 @@ class TransformerEncoderLayer(Module):
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **made)
         self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
         self.activation = _activation(activation)
+        self.activation_relu_or_gelu = _number_of(self.activation)
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        self.__dict__.setdefault("activation", F.relu)
+        if not hasattr(self, "activation"):  # files of old versions; a layer as activation is among the modules
+            self.activation = F.relu
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
         """Encode `src`; the masks are those of MultiheadAttention."""
@@ -161,7 +171,8 @@ class TransformerDecoderLayer(Module):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        self.__dict__.setdefault("activation", F.relu)
+        if not hasattr(self, "activation"):  # files of old versions; a layer as activation is among the modules
+            self.activation = F.relu
 
     def forward(
         self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,

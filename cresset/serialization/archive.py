@@ -1,7 +1,7 @@
 """PyTorch's archives: zip files whose records are stored plainly, each from a multiple of 64 bytes on, under one folder.
 
 The reader trusts nothing that the file says about itself: each record must lie inside the file, apart from the others, uncompressed, where both of its
-headers say, and have its checksum. So nothing is ever larger in memory than in the file.
+headers say, and have its checksum. So no record is larger in memory than in the file.
 """
 
 import mmap

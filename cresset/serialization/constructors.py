@@ -170,6 +170,8 @@ class Constructors:
             return RECONSTRUCTOR
         if title == "builtins.object" or title == "__builtin__.object":
             return object
+        if (function := _function_of_tensors(module, name)) is not None:
+            return function
         here = "cresset" + module[5:] if module == "torch" or module.startswith("torch.") else module
         owner = sys.modules.get(here)
         if owner is None and here.startswith("cresset.nn."):
@@ -550,6 +552,17 @@ class Constructors:
                 else:
                     instance.__dict__[name] = value
             self.budget.grown(before, instance.__dict__)
+
+
+def _function_of_tensors(module, name):
+    """A function that layers keep as their activation, under PyTorch's names for it. It is a value here: no file can have it called."""
+    if module in ("torch.nn.functional", "torch._C._nn"):
+        from cresset.nn import functional
+
+        value = vars(functional).get(name)
+        return value if isinstance(value, types.FunctionType) and value.__module__.startswith("cresset.nn.functional.") else None
+    value = vars(cresset).get(name) if module == "torch" else None
+    return value if isinstance(value, _native.Operator) else None
 
 
 def _place(module):

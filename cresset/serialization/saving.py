@@ -30,19 +30,13 @@ def torch_name(module, name):
     """PyTorch's name for something of cresset's, as (module, name)."""
     if module == "cresset._utils":
         return ("torch._tensor" if name == "_rebuild_from_type_v2" else "torch._utils"), name
-    if module.startswith("cresset.nn.") and module.count(".") == 2:
+    if module.startswith("cresset.nn."):
         from cresset.nn import modules
 
-        family = module.rpartition(".")[2]
-        if family not in ("parameter", "parallel", "functional", "init"):
-            kind = getattr(sys.modules.get(module), name, None)
-            for place in modules._PLACES:
-                if (
-                    kind is not None
-                    and getattr(sys.modules[f"cresset.nn.modules.{place}"], name, None) is kind
-                    and place not in ("utils",)
-                ):
-                    return f"torch.nn.modules.{place}", name
+        if home := modules.home_of(module, name):
+            return home, name
+        if module.startswith("cresset.nn.functional."):
+            return "torch.nn.functional", name
     if module == "cresset" or module.startswith("cresset."):
         return "torch" + module[7:], name
     return module, name
@@ -104,6 +98,12 @@ class Pickler(pickle._Pickler):
         self.write_name(obj, "torch", str(obj).removeprefix("torch."))
 
     dispatch[_native.dtype] = dispatch[_native.memory_format] = save_word
+
+    def save_operator(self, obj):
+        """Operators are functions in torch."""
+        self.write_name(obj, "torch", obj.__name__)
+
+    dispatch[_native.Operator] = save_operator
 
     def save_layout(self, obj):
         self.save_reduce(_get_layout, (str(obj),), obj=obj)

@@ -6,7 +6,7 @@ from enum import Enum
 import cresset
 from cresset import Tensor
 
-from .pictures import from_bytes_tensor, pillow, to_bytes_tensor
+from .pictures import from_bytes_tensor, open_picture, to_bytes_tensor
 
 __all__ = [
     "ImageReadMode", "decode_image", "decode_jpeg", "decode_png", "encode_jpeg", "encode_png", "read_file", "read_image", "write_file", "write_jpeg",
@@ -56,14 +56,7 @@ def decode_image(input, mode=ImageReadMode.UNCHANGED, apply_exif_orientation=Fal
             f"decode_image: expected a 1-D uint8 tensor that is not empty, got {input.dtype} of shape {tuple(input.shape)}"
         )
     mode = ImageReadMode[mode.upper()] if isinstance(mode, str) else mode
-    image = pillow("decode_image")
-    try:
-        picture = image.open(_io.BytesIO(bytes(memoryview(input.contiguous()))))
-        picture.load()
-    except (OSError, SyntaxError) as error:
-        raise RuntimeError(f"decode_image: the bytes are not a picture that Pillow reads ({error})") from error
-    if apply_exif_orientation:
-        picture = pillow("decode_image", "ImageOps").exif_transpose(picture)
+    picture = open_picture("decode_image", _io.BytesIO(bytes(memoryview(input.contiguous()))), input.numel(), apply_exif_orientation)
     if mode != ImageReadMode.UNCHANGED:
         picture = picture.convert(_MODES[mode.name])
     elif picture.mode in ("P", "1"):

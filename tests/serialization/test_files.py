@@ -6,6 +6,7 @@ import io
 import mmap
 import os
 import pickle
+import pickletools
 import stat
 import subprocess
 import sys
@@ -359,3 +360,32 @@ def test_a_writer_of_records_aligns_them_and_may_leave_checksums_out(tmp_path, c
         assert (entry.CRC != 0) is checked
     with open(path, "rb") as file:
         assert file.read().index(b"abcd") % 4096 == 0
+
+
+@pytest.mark.parametrize(
+    "make, path",
+    [
+        (lambda: cresset.nn.LayerNorm(4), "torch.nn.modules.normalization LayerNorm"),
+        (lambda: cresset.nn.InstanceNorm1d(4, affine=True), "torch.nn.modules.instancenorm InstanceNorm1d"),
+        (lambda: cresset.nn.PixelShuffle(2), "torch.nn.modules.pixelshuffle PixelShuffle"),
+        (lambda: cresset.nn.MSELoss(), "torch.nn.modules.loss MSELoss"),
+        (lambda: cresset.nn.Sequential(cresset.nn.Flatten()), "torch.nn.modules.flatten Flatten"),
+        (lambda: cresset.nn.TransformerEncoderLayer(4, 2, 8), "torch.nn.functional relu"),
+        (lambda: cresset.nn.TransformerEncoderLayer(4, 2, 8, activation=cresset.nn.Tanh()), "torch.nn.modules.activation Tanh"),
+        (lambda: cresset.nn.TransformerDecoderLayer(4, 2, 8, activation=cresset.tanh), "torch tanh"),
+        (lambda: cresset.nn.LSTM(4, 3), "torch.nn.modules.rnn LSTM"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_module_saved_whole_names_pytorchs_classes_and_loads_again(make, path):
+    module, file = make(), io.BytesIO()
+    cresset.save(module, file)
+    file.seek(0)
+    pickled = cresset.PyTorchFileReader(file).get_record("data.pkl")
+    names = {argument for opcode, argument, _ in pickletools.genops(pickled) if opcode.name == "GLOBAL"}
+    assert path in names and not [name for name in names if "cresset" in name]
+    file.seek(0)
+    back = cresset.load(file, weights_only=False)
+    assert type(back) is type(module) and repr(back) == repr(module)
+    assert all(cresset.equal(a, b) for a, b in zip(module.state_dict().values(), back.state_dict().values(), strict=True))
+    assert getattr(back, "activation", None) is getattr(module, "activation", None) or isinstance(module.activation, cresset.nn.Tanh)

@@ -1,7 +1,6 @@
 """What reading a file takes: at most 16 times its size and 16 MB, and no longer than its size warrants, whatever its opcodes."""
 
 import io
-import json
 import os
 import pickle
 import struct
@@ -13,7 +12,7 @@ import zipfile
 import pytest
 
 import cresset
-from cresset.serialization import bounds, safetensors
+from cresset.serialization import bounds
 
 from .test_hostile_files import fuzz
 

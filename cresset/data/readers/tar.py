@@ -3,6 +3,7 @@
 import glob
 import io
 import json
+import math
 import os
 import re
 
@@ -22,6 +23,8 @@ def _array(data):
         raise ValueError(f"arrays of {described!r}{' in column order' if by_columns else ''} are not read")
     dtype = getattr(cresset, DTYPES[kind])
     rest = bytearray(file.read())
+    if math.prod(shape) * dtype.itemsize != len(rest):
+        raise ValueError(f"an array of shape {shape} and dtype {dtype} does not have {len(rest)} bytes")
     return cresset.frombuffer(rest, dtype=dtype).view(shape) if rest else cresset.empty(shape, dtype=dtype)
 
 
@@ -33,6 +36,35 @@ def _safetensors(data):
     from ...serialization import safetensors
 
     return safetensors.load(data)
+
+
+MAX_EXTENSION = 1 << 16  # bytes of a header's extension: long names, times
+COMPRESSED = {b"\x1f\x8b": "gzip", b"BZ": "bz2", b"\xfd7": "lzma"}  # by their first two bytes
+
+
+def _members(path, file):
+    """(member, the function that opens it) of a tar file, from front to end. What is wrong with the file is a ValueError."""
+    import importlib
+    import tarfile
+
+    class Member(tarfile.TarInfo):
+        @classmethod
+        def frombuf(cls, *arguments):
+            member = super().frombuf(*arguments)
+            if not member.size >= 0 or (member.type in b"xgXLK" and member.size > MAX_EXTENSION):  # they are read at once
+                raise tarfile.HeaderError(f"a header says that {member.size} bytes follow")
+            return member
+
+    kind = COMPRESSED.get(file.read(2))
+    file.seek(0)
+    try:
+        # Not tarfile's own unpacking, which takes as much memory as a piece of the file unpacks to.
+        stream = importlib.import_module(kind).open(file) if kind else file
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=Member) as archive:
+            for member in archive:
+                yield member, archive.extractfile
+    except Exception as error:
+        raise ValueError(f"{path}: not a tar file, or cut short: {error}") from None
 
 
 DECODERS = {
@@ -63,6 +95,13 @@ def expand(pattern):
     if not (found := sorted(glob.glob(pattern))):
         raise FileNotFoundError(f"TarDataset: no file matches {pattern!r}")
     return found
+
+
+def _read(path, member, extract):
+    try:
+        return extract(member).read()
+    except Exception as error:
+        raise ValueError(f"{path}: not a tar file, or cut short: {error}") from None
 
 
 class TarDataset(IterableDataset):
@@ -113,26 +152,27 @@ class TarDataset(IterableDataset):
 
     def samples(self, path):
         """The samples of one shard: runs of members with the same key."""
-        import tarfile
+        from ...serialization.bounds import TIMES, promised
 
-        sample = {}
-        try:
-            with tarfile.open(path, "r|*") as archive:
-                for member in archive:
-                    folder, name = os.path.split(member.name)
-                    if not member.isfile() or name.startswith("."):
-                        continue
-                    stem, _, ending = name.partition(".")
-                    key = os.path.join(folder, stem)
-                    if sample and sample["__key__"] != key:
-                        yield sample
-                        sample = {}
-                    sample["__key__"] = key
-                    if ending in sample:
-                        raise ValueError(f"{path}: the member {member.name!r} appears twice in its sample")
-                    sample[ending] = self.decoded(path, member.name, ending.lower(), archive.extractfile(member).read())
-        except (tarfile.TarError, EOFError) as error:
-            raise ValueError(f"{path}: not a tar file, or cut short: {error}") from None
+        sample, total = {}, 0
+        with open(path, "rb") as file:
+            limit = promised(os.fstat(file.fileno()).st_size) // 4  # what a decoder makes of it takes memory, too
+            for member, extract in _members(path, file):
+                folder, name = os.path.split(member.name)
+                if not member.isfile() or name.startswith("."):
+                    continue
+                stem, _, ending = name.partition(".")
+                key = os.path.join(folder, stem)
+                if sample and sample["__key__"] != key:
+                    yield sample
+                    sample, total = {}, 0
+                sample["__key__"] = key
+                if ending in sample:
+                    raise ValueError(f"{path}: the member {member.name!r} appears twice in its sample")
+                total += member.size
+                if total > limit:
+                    raise ValueError(f"{path}: the sample {key!r} takes {total} bytes, more than {TIMES // 4} times the file's size")
+                sample[ending] = self.decoded(path, member.name, ending.lower(), _read(path, member, extract))
         if sample:
             yield sample
 

@@ -25,16 +25,38 @@ from .. import (
 )
 from ..module import Module, consume_prefix_in_state_dict_if_present
 
-_PLACES = {
-    "activation": (activation, multihead), "adaptive": (loss,), "batchnorm": (norm,), "channelshuffle": (reshaping,),
-    "container": (containers,), "conv": (conv,), "distance": (reshaping,), "dropout": (dropout,), "flatten": (reshaping,),
-    "fold": (reshaping,), "instancenorm": (norm,), "lazy": (lazy,), "linear": (linear,), "loss": (loss,), "module": (hooks, module),
-    "normalization": (norm,), "padding": (padding,), "pixelshuffle": (reshaping,), "pooling": (pooling,), "rnn": (rnn,),
-    "sparse": (embedding,), "transformer": (transformer,), "upsampling": (reshaping,), "utils": (sizes,),
+# PyTorch's place -> the files here. All their classes have their home there, unless LAYERS says otherwise.
+_FILES = {
+    "activation": (activation, multihead), "container": (containers,), "conv": (conv,), "dropout": (dropout,), "lazy": (lazy,), "linear": (linear,),
+    "loss": (loss,), "module": (hooks, module), "padding": (padding,), "pooling": (pooling,), "rnn": (rnn,), "sparse": (embedding,),
+    "transformer": (transformer,), "utils": (sizes,), "adaptive": (loss,), "batchnorm": (norm,), "instancenorm": (norm,), "normalization": (norm,),
+    "channelshuffle": (reshaping,), "distance": (reshaping,), "flatten": (reshaping,), "fold": (reshaping,), "pixelshuffle": (reshaping,),
+    "upsampling": (reshaping,),
 }  # fmt: skip
+_LAYERS = {
+    "adaptive": "AdaptiveLogSoftmaxWithLoss",
+    "batchnorm": "_NormBase _BatchNorm BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d SyncBatchNorm",
+    "instancenorm": "_InstanceNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
+    "normalization": "CrossMapLRN2d GroupNorm LayerNorm LocalResponseNorm RMSNorm",
+    "channelshuffle": "ChannelShuffle", "distance": "CosineSimilarity PairwiseDistance", "flatten": "Flatten Unflatten", "fold": "Fold Unfold",
+    "pixelshuffle": "PixelShuffle PixelUnshuffle", "upsampling": "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
+}  # fmt: skip
+_homes = {name: place for place, names in _LAYERS.items() for name in names.split()}
+_homes_of_files = {file.__name__: place for place, files in reversed(_FILES.items()) for file in files}
+
+
+def home_of(module, name):
+    """PyTorch's place of the class `name` of the file `module`, as in "torch.nn.modules.conv"; None for what is no layer's file.
+
+    >>> cresset.nn.modules.home_of("cresset.nn.norm", "LayerNorm")
+    'torch.nn.modules.normalization'
+    """
+    place = _homes_of_files.get(module)
+    return None if place is None else f"torch.nn.modules.{_homes.get(name, place)}"
+
 
 _made = {}
-for _name, _sources in _PLACES.items():
+for _name, _sources in _FILES.items():
     _place = _made[_name] = types.ModuleType(f"{__name__}.{_name}", f"What PyTorch has in nn.modules.{_name}.")
     for _source in _sources:
         _place.__dict__.update({key: value for key, value in vars(_source).items() if not key.startswith("__")})

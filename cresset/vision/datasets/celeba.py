@@ -4,7 +4,7 @@ import os
 
 import cresset
 
-from ..pictures import pillow
+from ..pictures import open_picture
 from .vision import VisionDataset
 
 PUBLISHED = "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
@@ -78,8 +78,7 @@ class CelebA(VisionDataset):
     def __getitem__(self, index):
         path = os.path.join(self.root, self.base_folder, "img_align_celeba", self.filename[index])
         with open(path, "rb") as file:
-            picture = pillow("CelebA").open(file)
-            picture.load()
+            picture = open_picture(f"CelebA: {path}", file, os.fstat(file.fileno()).st_size)
         targets = tuple(self._target(kind, index) for kind in self.target_type)
         if not targets:
             return (picture if self.transform is None else self.transform(picture)), None

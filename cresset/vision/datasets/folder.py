@@ -2,7 +2,7 @@
 
 import os
 
-from ..pictures import pillow
+from ..pictures import open_picture
 from .vision import VisionDataset
 
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
@@ -21,7 +21,7 @@ def is_image_file(filename):
 def pil_loader(path):
     """The picture in a file, in RGB."""
     with open(path, "rb") as file:
-        return pillow("ImageFolder").open(file).convert("RGB")
+        return open_picture(f"ImageFolder: {path}", file, os.fstat(file.fileno()).st_size).convert("RGB")
 
 
 default_loader = pil_loader
