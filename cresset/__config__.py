@@ -13,7 +13,6 @@ def facts():
         "cresset": build["version"],
         "compiler": f"{build['compiler']} ({build['build_type']})",
         "instruction set": f"{build['isa']} in use; this build carries {levels}",
-        "oneDNN": build["onednn"] or "absent (products and convolutions use cresset's own loops)",
         "threads": f"{_threads()} of {usable_processors()} processors",
     }
 
@@ -25,7 +24,6 @@ def show():
     cresset          0.1.0
     compiler         GCC 12.2.0 (Release)
     instruction set  avx512 in use; this build carries baseline, avx2, avx512
-    oneDNN           3.2.0
     threads          2 of 2 processors
     """
     return lines(facts())

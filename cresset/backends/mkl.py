@@ -1,4 +1,4 @@
-"""Intel's MKL, which this build does not use: products come from its own kernels and from oneDNN."""
+"""Intel's MKL, which cresset does not use: its products of matrices are its own."""
 
 __all__ = ["VERBOSE_OFF", "VERBOSE_ON", "is_available", "verbose"]
 

@@ -1,8 +1,7 @@
-"""oneDNN, which computes products and convolutions on the CPU."""
+"""oneDNN, which cresset does not use: its products and convolutions are its own. The settings are kept for programs that set them."""
 
 import warnings
 
-from .. import _native
 from .precision import FloatPrecision, precision_of, set_precision
 from .settings import Kept, Made, make_flags, make_settings
 
@@ -29,7 +28,7 @@ set_flags, flags = make_flags(__name__, enabled=False, deterministic=False, allo
 
 def is_available():
     """Whether the build has oneDNN."""
-    return _native.build_info()["onednn"] is not None
+    return False
 
 
 def is_acl_available():
@@ -38,7 +37,7 @@ def is_acl_available():
 
 
 class verbose:
-    """Inside, oneDNN would print what it does; this build's copy is silent."""
+    """Inside, oneDNN would print what it does; there is none here, so a level above 0 is refused."""
 
     def __init__(self, level):
         if level not in (VERBOSE_OFF, VERBOSE_ON, VERBOSE_ON_CREATION):

@@ -113,13 +113,6 @@ def shared_memory():
     return finding("shared memory", ABSENT, "not of this system", "workers of DataLoader pass batches through files in the temporary folder instead")
 
 
-def onednn():
-    version = cresset._native.build_info()["onednn"]
-    if version:
-        return finding("oneDNN", GOOD, str(version))
-    return finding("oneDNN", ABSENT, "absent: products and convolutions use cresset's own loops", "install a wheel, or build with onednn-devel-cpu-gomp")
-
-
 def lapack():
     try:
         cresset.linalg.inv(cresset.eye(2))
@@ -220,7 +213,7 @@ def speed():
 
 def findings():
     """The findings, one by one as they are made."""
-    for look in (works, processor, threads, memory, shared_memory, onednn, lapack, speed, packages, graphics):
+    for look in (works, processor, threads, memory, shared_memory, lapack, speed, packages, graphics):
         found = look()
         yield from [found] if isinstance(found, dict) else found
 

@@ -6,18 +6,9 @@
 #include "cuda/backend.h"
 #include "ops/register.h"
 
-namespace cresset {
-#ifdef CRESSET_ONEDNN
-void install_onednn();
-#endif
-}  // namespace cresset
-
 NB_MODULE(native_of_the_main_interpreter, m) {
   using namespace cresset;
   nanobind::set_leak_warnings(false);  // tensors may live in module globals until the very end
-#ifdef CRESSET_ONEDNN
-  install_onednn();
-#endif
   try {
     register_operators();
     cuda::install();

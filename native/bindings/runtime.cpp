@@ -10,12 +10,6 @@
 #include "ops/register.h"
 #include "tensor/allocator.h"
 
-#ifdef CRESSET_ONEDNN
-namespace cresset {
-std::string onednn_version();
-}
-#endif
-
 namespace cresset {
 
 namespace nb = nanobind;
@@ -26,11 +20,6 @@ static nb::dict build_info() {
   nb::dict d;
   d["version"] = CRESSET_VERSION;
   d["compiler"] = "g++ " __VERSION__;
-#ifdef CRESSET_ONEDNN
-  d["onednn"] = onednn_version();
-#else
-  d["onednn"] = nb::none();
-#endif
   d["isa"] = instruction_set();
   d["isa_levels"] = nb::make_tuple("baseline", "avx2", "avx512");
 #ifdef NDEBUG

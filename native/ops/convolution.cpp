@@ -1,5 +1,5 @@
-// Convolution, forward and backward: by a library for most floats (convolution_library.h), and for everything else as products of matrices with
-// patches of the images (patches.h).
+// Convolution, forward and backward: of most floats with the channels innermost (convolution_pieces.h), and of everything else as products of
+// matrices with patches of the images (patches.h).
 //
 // Note [Three convolutions]
 // y = forward(x, w), dx = input_gradient(dy, w) and dw = weight_gradient(dy, x) are linear in each argument, and each one's
@@ -12,7 +12,7 @@
 #include "base/parallel.h"
 #include "dispatch/call.h"
 #include "ops/channel_sums.h"
-#include "ops/convolution_library.h"
+#include "ops/convolution_pieces.h"
 #include "ops/patches.h"
 #include "ops/register.h"
 #include "tensor/private_layout.h"
@@ -482,20 +482,20 @@ bool is_channels_last(const Tensor& t) {
   return !t.is_contiguous() && (t.dim() == 4 || t.dim() == 5) && is_contiguous(t, t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d);
 }
 
-bool run_by_library(Which which, const Geometry& g, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out, bool may_hide) {
-  LibraryConvolution sizes{which, g.images, g.in_channels, g.out_channels, g.groups, bias.defined() && which == Which::forward, {}, {}, {}, {}, {}, {}, {}};
+bool run_in_pieces(Which which, const Geometry& g, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out, bool may_hide) {
+  ConvolutionSizes sizes{which, g.images, g.in_channels, g.out_channels, g.groups, bias.defined() && which == Which::forward, {}, {}, {}, {}, {}, {}, {}};
   for (int d = 0; d < 3; ++d) {
     sizes.in[d] = g.in[d], sizes.out[d] = g.out[d], sizes.kernel[d] = g.kernel[d], sizes.stride[d] = g.stride[d], sizes.dilation[d] = g.dilation[d];
     sizes.before[d] = sizes.after[d] = g.padding[d];
   }
-  if (out.dtype() == Dtype::f32) return convolve_by_library(sizes, a, b, bias, out, may_hide);
-  if ((out.dtype() != Dtype::f16 && out.dtype() != Dtype::bf16) || !library_does(sizes)) return false;
+  if (out.dtype() == Dtype::f32) return convolve_in_pieces(sizes, a, b, bias, out, may_hide);
+  if ((out.dtype() != Dtype::f16 && out.dtype() != Dtype::bf16) || !goes_in_pieces(sizes)) return false;
   // Halves: computed in float and rounded once.
   const bool hides = may_hide && which != Which::weight_gradient;
   TensorInfo info{out.sizes(), {}, Dtype::f32, out.device()};
   if (hides || !out.is_contiguous()) info.strides = channels_last_strides(out.sizes());
   const Tensor wide = empty(info);
-  if (!convolve_by_library(sizes, convert(a, Dtype::f32), convert(b, Dtype::f32), bias.defined() ? convert(bias, Dtype::f32) : bias, wide, false)) return false;
+  if (!convolve_in_pieces(sizes, convert(a, Dtype::f32), convert(b, Dtype::f32), bias.defined() ? convert(bias, Dtype::f32) : bias, wide, false)) return false;
   if (hides) {
     out->strides = info.strides;
     out->update_numel_and_contiguity();
@@ -507,7 +507,7 @@ bool run_by_library(Which which, const Geometry& g, const Tensor& a, const Tenso
 
 void run(const Call& c, Which which, const Geometry& g, const Tensor& a, const Tensor& b, const Tensor& bias) {
   const Tensor& out = c.out();
-  if (out.numel() > 0 && run_by_library(which, g, a, b, bias, out, !c.given_out && out.dim() >= 4)) return;
+  if (out.numel() > 0 && run_in_pieces(which, g, a, b, bias, out, !c.given_out && out.dim() >= 4)) return;
   if (out.is_contiguous()) return run_any(which, g, a, b, bias, out);
   const Tensor result = empty(out.sizes(), out.dtype());
   run_any(which, g, a, b, bias, result);

@@ -1,5 +1,7 @@
 #include "ops/gemm.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
@@ -63,13 +65,13 @@ void multiply_blocks(const Product<T>& p, int64_t threads, Serial<T> serially) {
   for (int64_t g = 1; g <= threads; ++g)
     if (threads % g == 0 && p.m / (threads / g) + p.n / g < p.m / (threads / across) + p.n / across) across = g;
   const int64_t down = threads / across;
-  constexpr int64_t kUnit = 48;
-  const int64_t row_units = (p.m + kUnit - 1) / kUnit, column_units = (p.n + kUnit - 1) / kUnit;
+  constexpr int64_t kRowUnit = kMostRows, kColumnUnit = 48;  // a tile's, in the widest vectors
+  const int64_t row_units = (p.m + kRowUnit - 1) / kRowUnit, column_units = (p.n + kColumnUnit - 1) / kColumnUnit;
   parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t cell = begin; cell < end; ++cell) {
       const int64_t y = cell / across, x = cell % across;
-      const int64_t i0 = row_units * y / down * kUnit, i1 = std::min(p.m, row_units * (y + 1) / down * kUnit);
-      const int64_t j0 = column_units * x / across * kUnit, j1 = std::min(p.n, column_units * (x + 1) / across * kUnit);
+      const int64_t i0 = row_units * y / down * kRowUnit, i1 = std::min(p.m, row_units * (y + 1) / down * kRowUnit);
+      const int64_t j0 = column_units * x / across * kColumnUnit, j1 = std::min(p.n, column_units * (x + 1) / across * kColumnUnit);
       if (i0 >= i1 || j0 >= j1) continue;
       Product<T> part = p;
       part.m = i1 - i0;
@@ -124,6 +126,14 @@ void Scratch::grow(size_t bytes) {
   }
 }
 
+int64_t second_level_cache() {
+  static const int64_t bytes = [] {
+    const long size = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return std::clamp<int64_t>(size, 256 << 10, 2 << 20);  // some machines do not tell: then it is zero
+  }();
+  return bytes;
+}
+
 Scratch& panel_scratch() {
   thread_local Scratch scratch;
   return scratch;
@@ -133,8 +143,6 @@ template <class T>
 void multiply(const Product<T>& p) {
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) return scale_start(p);
-  if constexpr (std::is_same_v<T, float>)
-    if (p.alone && multiply_by_library(p)) return;
   const Serial<T> serially = choose(p);
   const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   if (work < 2 * kWorkPerThread) return serially(p);

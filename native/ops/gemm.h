@@ -49,40 +49,11 @@ struct Product {
   int64_t start_row = 0;
   const T* row_start = nullptr;
   T alpha = 1, beta = 1;
-  bool alone = true;  // false in a batch that threads share out: then no library is asked, whether there is one thread or more
 };
 
 // T is float, double, uint32_t or uint64_t (signed integers wrap the same way). Threads are used where they help.
 template <class T>
 void multiply(const Product<T>& product);
-
-// A large product of floats in plain layout may be left to a library: c = alpha a b + beta c on the calling thread, row-major, with
-// a and b perhaps transposed. Null without one; onednn/ sets it.
-struct LibraryProduct {
-  bool transpose_a, transpose_b;
-  int64_t m, n, k;
-  float alpha;
-  const float* a;
-  int64_t a_row;
-  const float* b;
-  int64_t b_row;
-  float beta;
-  float* c;
-  int64_t c_row;
-};
-extern void (*library_product)(const LibraryProduct& product);
-// The same for int8 times int8 to int32, exactly, with as many threads as the library likes; c is contiguous.
-struct LibraryIntegerProduct {
-  bool transpose_a, transpose_b;
-  int64_t m, n, k;
-  const int8_t* a;
-  int64_t a_row;
-  const int8_t* b;
-  int64_t b_row;
-  int32_t* c;
-};
-extern void (*library_integer_product)(const LibraryIntegerProduct& product);
-bool multiply_by_library(const Product<float>& product);  // false: not worth it, or not in a layout the library takes
 
 // For who shares the work out himself: the product by tiles on the calling thread, and a factor a packed once for many
 // products.

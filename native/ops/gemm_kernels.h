@@ -6,8 +6,10 @@
 
 namespace cresset {
 
-// k in blocks so long that a panel of b stays in the first-level cache beside one of a; m in blocks whose panels stay in the second.
-inline constexpr int64_t kBlockK = 192, kBlockM = 384, kBlockN = 3072;
+// k in blocks so long that adding their sums costs little, while a panel of b is read again from the second-level cache. The length of the blocks
+// decides the order of sums, so it is the same on every machine; rows are taken together as they fit that cache, which changes no sum.
+inline constexpr int64_t kBlockK = 384, kBlockN = 3072;
+int64_t second_level_cache();  // bytes
 inline constexpr int64_t kFewLines = 4;      // so few are never worth packing the other side
 inline constexpr int64_t kSeveralLines = 8;   // nor so many, if the lines are long
 inline constexpr int64_t kMostRows = 8;  // of a tile, in any instruction set

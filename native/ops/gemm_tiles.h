@@ -373,7 +373,8 @@ struct Kernels {
 
   static void tiles(const Product<T>& p) {
     const int64_t m = p.m, n = p.n, k = p.k;
-    const int64_t block_k = std::min(k, kBlockK), block_n = std::min(n, kBlockN), block_m = std::min(m, kBlockM);
+    const int64_t block_k = std::min(k, kBlockK), block_n = std::min(n, kBlockN);
+    const int64_t block_m = std::min(m, std::max<int64_t>(second_level_cache() / 2 / (block_k * static_cast<int64_t>(sizeof(T))) / kRows * kRows, kRows));
     // A factor that is read once, or stays in the cache as it lies, is not worth packing.
     const bool pack_a = !p.a.packed && (p.a.pack || (n > kColumns && m * block_k > 4096));
     const bool pack_b = p.b.pack || p.b.line_step != 1 || (m > 4 * kRows && n * block_k > 4096);

@@ -1,12 +1,12 @@
 // Products of matrices of small integers, summed exactly: int8 times int8 to int32, of which quantised layers are made.
+#include <algorithm>
+
+#include "base/parallel.h"
 #include "dispatch/call.h"
 #include "ops/gemm.h"
 #include "ops/register.h"
 
 namespace cresset {
-
-void (*library_integer_product)(const LibraryIntegerProduct&) = nullptr;
-
 namespace {
 
 void infer_int_mm(Call& c) {
@@ -20,36 +20,32 @@ void infer_int_mm(Call& c) {
   c.promise({{a.size(0), b.size(1)}}, Dtype::i32, a.device());
 }
 
-// The library takes matrices of which one side is contiguous.
-bool is_plain(const Tensor& t) {
-  const int64_t row = t.stride(0), column = t.stride(1);
-  return (column == 1 && row >= t.size(1)) || (row == 1 && column >= t.size(0));
-}
+// So many products of int8 and int8 have a sum that a float holds exactly, in any order.
+constexpr int64_t kExactInFloat = (1 << 24) / (128 * 128);
 
 void run_int_mm(Call& c) {
-  Tensor a = c.tensor(0), b = c.tensor(1);
-  const Tensor out = c.out();
+  const Tensor a = c.tensor(0), b = c.tensor(1), out = c.out();
   if (out.numel() == 0) return;
   if (a.size(1) == 0) return fill(out, 0);
-  if (library_integer_product) {
-    if (!is_plain(a)) a = contiguous(a);
-    if (!is_plain(b)) b = contiguous(b);
-    LibraryIntegerProduct p;
-    p.transpose_a = a.stride(1) != 1, p.transpose_b = b.stride(1) != 1;
-    p.m = a.size(0), p.n = b.size(1), p.k = a.size(1);
-    p.a = a.data<int8_t>(), p.a_row = p.transpose_a ? a.stride(1) : a.stride(0);
-    p.b = b.data<int8_t>(), p.b_row = p.transpose_b ? b.stride(1) : b.stride(0);
-    p.c = out.data<int32_t>();
-    p.a_row = std::max(p.a_row, p.transpose_a ? p.m : p.k), p.b_row = std::max(p.b_row, p.transpose_b ? p.k : p.n);  // of a single line
-    return library_integer_product(p);
+  const Tensor wide_a = convert(a, Dtype::f32), wide_b = convert(b, Dtype::f32), sums = empty(out.sizes(), Dtype::f32);
+  Product<float> p;
+  p.m = a.size(0), p.n = b.size(1);
+  p.a.line_step = wide_a.stride(0), p.a.k_step = wide_a.stride(1);
+  p.b.line_step = wide_b.stride(1), p.b.k_step = wide_b.stride(0);
+  p.c = sums.data<float>(), p.c_row = p.n;
+  int32_t* const to = out.data<int32_t>();
+  for (int64_t first = 0; first < a.size(1); first += kExactInFloat) {
+    p.k = std::min(kExactInFloat, a.size(1) - first);
+    p.a.data = wide_a.data<float>() + first * p.a.k_step;
+    p.b.data = wide_b.data<float>() + first * p.b.k_step;
+    multiply(p);
+    parallel_for(out.numel(), kParallelGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const auto sum = static_cast<uint32_t>(static_cast<int32_t>(p.c[i]));
+        to[i] = static_cast<int32_t>(first ? static_cast<uint32_t>(to[i]) + sum : sum);  // wraps around
+      }
+    });
   }
-  const Tensor wide_a = convert(a, Dtype::i32), wide_b = convert(b, Dtype::i32);
-  Product<uint32_t> p;
-  p.m = a.size(0), p.n = b.size(1), p.k = a.size(1);
-  p.a.data = wide_a.data<uint32_t>(), p.a.line_step = wide_a.stride(0), p.a.k_step = wide_a.stride(1);
-  p.b.data = wide_b.data<uint32_t>(), p.b.line_step = wide_b.stride(1), p.b.k_step = wide_b.stride(0);
-  p.c = out.data<uint32_t>(), p.c_row = p.n;
-  multiply(p);
 }
 
 }  // namespace

@@ -24,7 +24,6 @@ void multiply_batch(const Batch& g, const void* a, const void* b, const void* st
   p.start = static_cast<const T*>(start), p.start_row = g.start_row;
   p.alpha = g.alpha.to<T>(), p.beta = g.beta.to<T>();
   if (count == 1) return multiply(p);
-  p.alone = false;
   const auto some = [&](int64_t begin, int64_t end) {
     Product<T> q = p;
     for (int64_t i = begin; i < end; ++i) {

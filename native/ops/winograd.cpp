@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/parallel.h"
-#include "ops/convolution_library.h"
+#include "ops/convolution_pieces.h"
 #include "ops/register.h"
 
 namespace cresset {
@@ -24,7 +24,7 @@ const WinogradKernels& kernels() {
 }
 
 // The gradient of the input is a convolution of the gradient with the filter turned around.
-WinogradSizes sizes_of(const LibraryConvolution& c) {
+WinogradSizes sizes_of(const ConvolutionSizes& c) {
   const bool back = c.kind == Kind::input_gradient;
   WinogradSizes s{c.images, back ? c.out_channels : c.in_channels, back ? c.in_channels : c.out_channels, {}, {}, {}};
   for (int d = 0; d < 2; ++d) {
@@ -35,16 +35,16 @@ WinogradSizes sizes_of(const LibraryConvolution& c) {
   return s;
 }
 
-class WinogradKernel : public LibraryKernel {
+class WinogradKernel : public ConvolutionKernel {
  public:
-  explicit WinogradKernel(const LibraryConvolution& c) : kind_(c.kind), sizes_(sizes_of(c)) {
+  explicit WinogradKernel(const ConvolutionSizes& c) : kind_(c.kind), sizes_(sizes_of(c)) {
     const bool sums = c.kind == Kind::weight_gradient;
     const int64_t floats = sums ? kTaps * sizes_.from * sizes_.to : kHead + kernels().packed(sizes_);
     weight_bytes = floats * static_cast<int64_t>(sizeof(float));
     scratch_bytes = kernels().scratch(sizes_, sums) * static_cast<int64_t>(sizeof(float));
   }
 
-  bool packs_like(const LibraryKernel&) const override { return true; }  // what depends on the channels only
+  bool packs_like(const ConvolutionKernel&) const override { return true; }  // what depends on the channels only
   // What is packed begins with where it came from: results that are not finite are computed from that.
   void pack(const float* weight, char* packed) const override {
     WinogradFilter filter{weight, kTaps, sizes_.from * kTaps, false};
@@ -83,7 +83,7 @@ class WinogradKernel : public LibraryKernel {
 
 }  // namespace
 
-bool winograd_does(const LibraryConvolution& c) {
+bool winograd_does(const ConvolutionSizes& c) {
   if (c.groups != 1 || c.kernel[0] != 1 || c.in[0] != 1 || c.out[0] != 1 || c.before[0] != 0) return false;
   for (int d = 1; d < 3; ++d)
     if (c.kernel[d] != 3 || c.stride[d] != 1 || c.dilation[d] != 1 || c.in[d] < kLeastWidth || c.out[d] < kLeastWidth) return false;
@@ -91,6 +91,6 @@ bool winograd_does(const LibraryConvolution& c) {
   return c.in_channels % kChannelsUnit == 0 && c.out_channels % kChannelsUnit == 0 && pairs >= kLeastPairs && pairs <= kMostPairs && instruction_set() != std::string_view("baseline");
 }
 
-std::shared_ptr<const LibraryKernel> winograd_convolution(const LibraryConvolution& c) { return std::make_shared<const WinogradKernel>(c); }
+std::shared_ptr<const ConvolutionKernel> winograd_convolution(const ConvolutionSizes& c) { return std::make_shared<const WinogradKernel>(c); }
 
 }  // namespace cresset

@@ -40,9 +40,9 @@ WinogradKernels winograd_kernels_avx2();
 WinogradKernels winograd_kernels_avx512();
 
 // The choice depends on sizes only (and on the processor).
-struct LibraryConvolution;
-class LibraryKernel;
-bool winograd_does(const LibraryConvolution&);
-std::shared_ptr<const LibraryKernel> winograd_convolution(const LibraryConvolution&);
+struct ConvolutionSizes;
+class ConvolutionKernel;
+bool winograd_does(const ConvolutionSizes&);
+std::shared_ptr<const ConvolutionKernel> winograd_convolution(const ConvolutionSizes&);
 
 }  // namespace cresset

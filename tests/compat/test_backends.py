@@ -29,7 +29,7 @@ torch.backends.cudnn.is_available() | torch.backends.cudnn.version() | torch.bac
 torch.backends.cudnn.allow_tf32 | torch.backends.cudnn.is_acceptable(torch.ones(1)) | torch.backends.cuda.matmul.allow_tf32 | torch.backends.cuda.is_built()
 torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction | torch.backends.cuda.flash_sdp_enabled() | torch.backends.cuda.math_sdp_enabled()
 torch.backends.cuda.mem_efficient_sdp_enabled() | torch.backends.cuda.cudnn_sdp_enabled() | torch.backends.mps.is_available() | torch.backends.mps.is_built()
-torch.backends.mkldnn.is_available() | torch.backends.mkldnn.enabled | torch.backends.mkldnn.deterministic
+torch.backends.mkldnn.enabled | torch.backends.mkldnn.deterministic
 torch.backends.opt_einsum.enabled | torch.backends.opt_einsum.is_available() | torch.backends.cpu.get_cpu_capability() | torch.backends.mha.get_fastpath_enabled()
 torch.backends.cusparselt.is_available() | torch.backends.fp32_precision | torch.backends.cudnn.fp32_precision | torch.backends.cuda.matmul.fp32_precision
 torch.cpu.is_available() | torch.cpu.device_count() | torch.cpu.current_device() | torch.cpu.synchronize() | torch.cpu.is_initialized() | torch.cpu.set_device(0)

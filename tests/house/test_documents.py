@@ -51,7 +51,7 @@ def test_collect_env_names_what_a_bug_report_needs(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     titles = [line.split("  ")[0] for line in done.stdout.splitlines()]
     assert titles == [
-        "cresset", "compiler", "instruction set", "oneDNN", "threads",
+        "cresset", "compiler", "instruction set", "threads",
         "Python", "platform", "processor", "CUDA", "NumPy",
     ]  # fmt: skip
 

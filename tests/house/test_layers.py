@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 # The floors, lowest first. The folders of native/:
-NATIVE = [["base"], ["tensor"], ["dispatch"], ["autograd"], ["ops"], ["onednn", "cuda"], ["bindings"]]
+NATIVE = [["base"], ["tensor"], ["dispatch"], ["autograd"], ["ops"], ["cuda"], ["bindings"]]
 
 # The modules and packages of cresset/ ("" is the package itself, which shows everything to the user):
 PYTHON = [
@@ -35,7 +35,6 @@ PYTHON = [
 # Headers of other projects that one folder alone may include.
 FOREIGN_HEADERS = {
     "bindings": re.compile(r"Python\.h|structmember\.h|frameobject\.h|nanobind/|pybind11/|numpy/"),
-    "onednn": re.compile(r"(oneapi/dnnl/)?dnnl\w*\.h(pp)?$"),
     "cuda": re.compile(r"(cuda|cublas|cudnn|cusolver|cusparse|cufft|curand|nvrtc|nccl)\w*\.h(pp)?$|nvtx3/"),
 }
 
@@ -183,11 +182,9 @@ def tree(tmp_path):
     [
         ("base/error.h", '#include "tensor/tensor.h"', "base/ includes tensor/tensor.h, but tensor/ stands above it"),
         ("tensor/views.cpp", '#include "../autograd/node.h"', "autograd/ stands above it"),
-        ("ops/matmul.cpp", "#  include <oneapi/dnnl/dnnl.hpp>", "ops/ includes oneapi/dnnl/dnnl.hpp; only onednn/ may"),
-        ("ops/matmul.cpp", "#include <dnnl.hpp>", "only onednn/ may"),
+        ("ops/matmul.cpp", "#  include <cuda_runtime.h>", "ops/ includes cuda_runtime.h; only cuda/ may"),
         ("autograd/node.cpp", "#include <Python.h>", "only bindings/ may"),
         ("dispatch/call.cpp", "#include <nanobind/nanobind.h>", "only bindings/ may"),
-        ("onednn/conv.cpp", "#include <cuda_runtime.h>", "only cuda/ may"),
         ("ops/sort.cpp", "#include <cublasLt.h>", "only cuda/ may"),
         ("helpers/things.h", "", "not in a folder with a floor"),
     ],
@@ -209,7 +206,6 @@ def test_a_good_include_is_left_alone(tree):
     tree({"ops/custom.cpp": "#include <cstdint>\n#include <cmath>", "cuda/driver.h": "#include <cuda.h>"})
     tree(
         {
-            "onednn/custom.h": "",
             "bindings/a.cpp": '#include <Python.h>\n#include "cuda/driver.h"',
             "ops/b.cpp": '#include "base/cpu.h"',
         }

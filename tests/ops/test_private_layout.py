@@ -14,10 +14,7 @@ import cresset
 from cresset import _native, nn
 from cresset.nn import functional as F
 
-pytestmark = [
-    pytest.mark.skipif(not _native.build_info()["onednn"], reason="built without oneDNN: nothing is private"),
-    pytest.mark.cpu_only("the blocked layout of its convolutions"),
-]
+pytestmark = pytest.mark.cpu_only("the blocked layout of its convolutions")
 
 
 def private(seed=0, shape=(2, 32, 12, 12), channels=24):

@@ -1,34 +1,33 @@
-#include "ops/convolution_library.h"
+#include "ops/convolution_pieces.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "base/parallel.h"
+#include "ops/direct_convolution.h"
 #include "ops/winograd.h"
 #include "tensor/private_layout.h"
 #include "tensor/transpose.h"
 
 namespace cresset {
 
-std::shared_ptr<const LibraryKernel> (*library_convolution)(const LibraryConvolution&) = nullptr;
-
 namespace {
 
 using Kind = ConvolutionKind;
 
-constexpr double kLeastWork = 2e6;    // multiplications and additions below which our own kernels are ahead
-constexpr double kWorkOfPiece = 1e7;  // enough to hide what a call of the library costs
+constexpr double kLeastWork = 2e6;    // multiplications and additions below which patches are ahead
+constexpr double kWorkOfPiece = 1e7;  // enough to hide what a piece costs
 constexpr double kWorkOfTiles = 2e7;  // the same where there are fewer multiplications
 constexpr int64_t kPieces = 8;        // to have work for several threads, images are cut into rows
 constexpr int64_t kPointsOfSum = 128; // the least that is worth a partial sum of the weight's gradient
 
 int64_t product(const int64_t* n) { return n[0] * n[1] * n[2]; }
 
-double work_of(const LibraryConvolution& c) {
+double work_of(const ConvolutionSizes& c) {
   return 2.0 * static_cast<double>(c.images * c.out_channels * product(c.out)) * static_cast<double>(c.in_channels / c.groups * product(c.kernel));
 }
 
-bool follows_formula(const LibraryConvolution& c) {
+bool follows_formula(const ConvolutionSizes& c) {
   for (int d = 0; d < 3; ++d) {
     const int64_t reach = c.dilation[d] * (c.kernel[d] - 1) + 1, room = c.in[d] + c.before[d] + c.after[d] - reach;
     if (room < 0 || room / c.stride[d] + 1 != c.out[d]) return false;
@@ -64,15 +63,15 @@ struct Images {
   }
 };
 
-// What one call of the library does.
+// What one call of a kernel does.
 struct Piece {
-  LibraryConvolution sizes;
+  ConvolutionSizes sizes;
   int64_t image, in_row, out_row;
-  std::shared_ptr<const LibraryKernel> kernel;
+  std::shared_ptr<const ConvolutionKernel> kernel;
 };
 
 // Rows [begin, end) of the output (or, for the gradient of the input, of the input) of one image.
-Piece rows_of(const LibraryConvolution& whole, int64_t image, int64_t begin, int64_t end) {
+Piece rows_of(const ConvolutionSizes& whole, int64_t image, int64_t begin, int64_t end) {
   Piece p{whole, image, 0, 0, nullptr};
   p.sizes.images = 1;
   const int64_t reach = whole.dilation[1] * (whole.kernel[1] - 1), stride = whole.stride[1], before = whole.before[1];
@@ -96,9 +95,9 @@ Piece rows_of(const LibraryConvolution& whole, int64_t image, int64_t begin, int
   return p;
 }
 
-double work_of_piece(const LibraryConvolution& c) { return winograd_does(c) ? kWorkOfTiles : kWorkOfPiece; }
+double work_of_piece(const ConvolutionSizes& c) { return winograd_does(c) ? kWorkOfTiles : kWorkOfPiece; }
 
-int64_t images_together(const LibraryConvolution& c) {
+int64_t images_together(const ConvolutionSizes& c) {
   const double work = work_of(c) / static_cast<double>(c.images), least = work_of_piece(c);
   int64_t n = 1;
   while (n < c.images && (c.images % n != 0 || work * static_cast<double>(n) < least)) ++n;
@@ -107,7 +106,7 @@ int64_t images_together(const LibraryConvolution& c) {
   return n;
 }
 
-std::vector<Piece> pieces_of(const LibraryConvolution& c) {
+std::vector<Piece> pieces_of(const ConvolutionSizes& c) {
   const int64_t together = images_together(c), count = c.images / together;
   const int64_t rows = c.kind == Kind::input_gradient ? c.in[1] : c.out[1];
   int64_t blocks = 1;
@@ -130,8 +129,8 @@ std::vector<Piece> pieces_of(const LibraryConvolution& c) {
 }
 
 // Finds the kernels. They must agree on how the weight is packed, so that it is packed once.
-bool find_kernels(std::vector<Piece>& pieces, const LibraryConvolution& whole) {
-  const auto find = winograd_does(whole) ? winograd_convolution : library_convolution;
+bool find_kernels(std::vector<Piece>& pieces, const ConvolutionSizes& whole) {
+  const auto find = winograd_does(whole) ? winograd_convolution : direct_convolution;
   for (Piece& p : pieces) {
     const Piece* before = &p == pieces.data() ? nullptr : &p - 1;
     p.kernel = before && std::equal(reinterpret_cast<const int64_t*>(&p.sizes), reinterpret_cast<const int64_t*>(&p.sizes + 1), reinterpret_cast<const int64_t*>(&before->sizes))
@@ -149,7 +148,7 @@ void add_bias(float* to, const float* bias, int64_t points, int64_t channels) {
     for (int64_t c = 0; c < channels; ++c) to[p * channels + c] += bias[c];
 }
 
-void run_images(const LibraryConvolution& c, const std::vector<Piece>& pieces, const Images& from, const char* packed, const float* bias, float* to, bool inside) {
+void run_images(const ConvolutionSizes& c, const std::vector<Piece>& pieces, const Images& from, const char* packed, const float* bias, float* to, bool inside) {
   const bool forward = c.kind == Kind::forward;
   const int64_t channels = forward ? c.out_channels : c.in_channels;
   const int64_t *whole = forward ? c.out : c.in, points = product(whole);
@@ -179,7 +178,7 @@ void run_images(const LibraryConvolution& c, const std::vector<Piece>& pieces, c
 }
 
 void run_weight(const std::vector<Piece>& pieces, const Images& grad, const Images& input, float* to) {
-  const LibraryKernel& kernel = *pieces[0].kernel;
+  const ConvolutionKernel& kernel = *pieces[0].kernel;
   const int64_t count = static_cast<int64_t>(pieces.size()), size = kernel.weight_bytes / static_cast<int64_t>(sizeof(float));
   const Tensor sums = bytes(count * kernel.weight_bytes);
   float* const partial = reinterpret_cast<float*>(sums.bytes());
@@ -208,20 +207,19 @@ void run_weight(const std::vector<Piece>& pieces, const Images& grad, const Imag
 }  // namespace
 
 // The choice depends on sizes only, not on how the images lie: private and plain ones give the same bits.
-bool library_does(const LibraryConvolution& c) {
-  const bool narrow = c.kind == Kind::input_gradient && c.groups == 1 && c.in_channels < 8;  // vectors of channels would be mostly empty
-  return library_convolution && !narrow && work_of(c) >= kLeastWork && !in_parallel_region() && follows_formula(c);
+bool goes_in_pieces(const ConvolutionSizes& c) {
+  return (winograd_does(c) || direct_does(c)) && work_of(c) >= kLeastWork && !in_parallel_region() && follows_formula(c);
 }
 
-bool convolve_by_library(const LibraryConvolution& c, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out, bool may_hide) {
-  if (!library_does(c)) return false;
+bool convolve_in_pieces(const ConvolutionSizes& c, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& out, bool may_hide) {
+  if (!goes_in_pieces(c)) return false;
   std::vector<Piece> pieces = pieces_of(c);
   if (!find_kernels(pieces, c)) return false;
   if (c.kind == Kind::weight_gradient) {
     run_weight(pieces, Images(a), Images(b), out.data<float>());
     return true;
   }
-  const LibraryKernel& kernel = *pieces[0].kernel;
+  const ConvolutionKernel& kernel = *pieces[0].kernel;
   const Tensor packed = bytes(kernel.weight_bytes);
   kernel.pack(b.data<float>(), packed.bytes());
   const bool lies_inside = !out.is_contiguous(), inside = lies_inside || may_hide;
