@@ -59,7 +59,10 @@ class OptimizedModule(Module):
         return self._orig_mod[index]
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, name=None, disable=False):
+def compile(
+    model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, name=None, recompile_limit=None,
+    isolate_recompiles=False, shapes_spec=None, disable=False,
+):  # fmt: skip
     """Give a callable that computes what `model` (a module or a function) computes. Also a decorator, with or without arguments.
 
     Code runs eagerly today: nothing is traced and nothing is generated, so that results, errors and speed are those of the model itself.
@@ -143,7 +146,7 @@ def assume_constant_result(fn):
     return fn
 
 
-def nested_compile_region(fn=None):
+def nested_compile_region(fn=None, options=None, *, max_reuse_entries=8, reuse_hash_fn=None):
     """Mark a function to be compiled once and used often; it is given back as it is."""
     return fn if fn is not None else lambda fn: fn
 

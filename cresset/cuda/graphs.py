@@ -45,8 +45,10 @@ class CUDAGraph:
         self._random, self._random_words = 0, 0  # where a replay finds its start in the random numbers, and how many it uses
         return self
 
-    def capture_begin(self, pool=None, capture_error_mode="global"):
-        """Start recording the current stream, which must not be the default one."""
+    def capture_begin(self, pool=None, capture_error_mode="global", check_input_liveness=False):
+        """Start recording the current stream, which must not be the default one. That inputs stay alive cannot be checked."""
+        if check_input_liveness:
+            raise NotImplementedError("capture_begin: check_input_liveness=True is not supported")
         if capture_error_mode not in _MODES:
             raise RuntimeError(f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}")
         if self._ready or self._stream:

@@ -21,7 +21,10 @@ __all__ = [
 
 def get_all_sharing_strategies():
     """The ways to share memory that there are."""
-    return {"file_descriptor"}
+    return {"file_descriptor", "file_system"}
+
+
+_strategy = ["file_descriptor"]
 
 
 def get_sharing_strategy():
@@ -30,13 +33,14 @@ def get_sharing_strategy():
     >>> cresset.multiprocessing.get_sharing_strategy()
     'file_descriptor'
     """
-    return "file_descriptor"
+    return _strategy[0]
 
 
 def set_sharing_strategy(new_strategy):
     """Choose how memory is shared. There is one way, "file_descriptor"; "file_system", which PyTorch has to spare descriptors, is accepted and does the same."""
     if new_strategy not in ("file_descriptor", "file_system"):
         raise AssertionError(f"set_sharing_strategy: expected 'file_descriptor' or 'file_system', got {new_strategy!r}")
+    _strategy[0] = new_strategy
 
 
 init_reductions()

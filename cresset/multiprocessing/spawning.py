@@ -25,6 +25,9 @@ class ProcessException(Exception):
 class ProcessRaisedException(ProcessException):
     """The function raised an exception, whose traceback is in the message."""
 
+    def __init__(self, msg, error_index, error_pid):
+        super().__init__(msg, error_index, error_pid)
+
 
 class ProcessExitedException(ProcessException):
     """A process ended by a signal or with an exit code."""

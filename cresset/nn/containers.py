@@ -112,10 +112,10 @@ class Sequential(Module):
         self.add_module(str(len(self)), module)
         return self
 
-    def pop(self, index):
-        """Take out and return the module at `index`."""
-        module = self[index]
-        del self[index]
+    def pop(self, key):
+        """Take out and return the module at `key`."""
+        module = self[key]
+        del self[key]
         return module
 
     def insert(self, index, module):

@@ -39,7 +39,7 @@ gather = operator("gather", """Elements picked along `dim`: result[i][j] = input
 
     Args:
         index: as many dimensions as `input`, and no larger than it apart from `dim`.
-        sparse_grad: kept for compatibility; gradients are dense.
+        sparse_grad: the gradient of `input` is a sparse tensor, with a value for each element that was picked.
 
     >>> cresset.gather(cresset.tensor([[1, 2], [3, 4]]), 1, cresset.tensor([[0, 0], [1, 0]]))
     tensor([[1, 1],
@@ -48,8 +48,22 @@ gather = operator("gather", """Elements picked along `dim`: result[i][j] = input
 
 
 @gather.derivative
-def _(grad, input_info, dim, index):
-    yield lambda: onto_zeros("scatter_add", input_info, grad, dim, index, grad)
+def _(grad, input_info, dim, index, sparse_grad):
+    if sparse_grad:
+        yield lambda: sparse_elements(grad, input_info.shape, dim, index)
+    else:
+        yield lambda: onto_zeros("scatter_add", input_info, grad, dim, index, grad)
+
+
+def sparse_elements(grad, size, dim, index):
+    """The gradient of gather's input as a sparse tensor: a value for each index, which may repeat."""
+    from ..sparse.coo import coo
+
+    if index.dim() == 0:
+        return coo(index.new_zeros((0, 1)), grad.reshape(1), size)
+    places = cresset.ones_like(index, dtype=cresset.bool).nonzero().t()
+    places[dim] = index.reshape(-1)
+    return coo(places, grad.reshape(-1), size)
 
 
 take = operator("take", """The elements that `index` names, counted through the flattened tensor.

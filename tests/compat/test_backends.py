@@ -112,3 +112,54 @@ def test_attention_settings_are_set_and_come_back():
         return said
 
     assert facts(cresset) == facts(torch)
+
+
+# ---------------------------------------------------------------- precision of float32
+
+PLACES = ["", "cuda.matmul", "cudnn.conv", "cudnn.rnn", "mkldnn.matmul", "mkldnn.conv", "mkldnn.rnn"]
+
+
+def at(lib, place):
+    found = lib.backends
+    for part in place.split(".") if place else ():
+        found = getattr(found, part)
+    return found
+
+
+def precisions(lib):
+    return [at(lib, place).fp32_precision for place in [*PLACES, "cudnn", "mkldnn"]]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("value", ["ieee", "tf32", "bf16", "none", "fp16", 3])
+def test_a_precision_counts_where_pytorchs_does(place, value):
+    seen = []
+    for lib in (torch, cresset):
+        before = [at(lib, p).fp32_precision for p in PLACES]
+        try:
+            at(lib, place).fp32_precision = value
+            outcome = None
+        except Exception as error:
+            outcome = type(error).__name__
+        seen.append((outcome, precisions(lib)))
+        for p, old in zip(PLACES, before, strict=True):
+            at(lib, p).fp32_precision = old
+    assert seen[0] == seen[1]
+
+
+# ---------------------------------------------------------------- forms of attention
+
+
+@pytest.mark.parametrize("form", ["MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "OVERRIDEABLE", "ERROR"])
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_a_form_of_attention_is_there_or_refused_as_in_pytorch(form, dropout):
+    def attend(lib):
+        x = lib.zeros(1, 2, 4, 8)
+        try:
+            with warnings.catch_warnings(), lib.nn.attention.sdpa_kernel(getattr(lib.nn.attention.SDPBackend, form)):
+                warnings.simplefilter("ignore")
+                return tuple(lib.nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=dropout).shape)
+        except RuntimeError as error:
+            return "No viable backend" in str(error), "No available kernel" in str(error)
+
+    assert attend(cresset) == attend(torch)

@@ -74,8 +74,13 @@ def test_spawn_tells_what_went_wrong():
         mp.start_processes(leave, nprocs=1, start_method="fork")
 
 
-def test_sharing_strategies():
-    mp.set_sharing_strategy("file_system")
-    assert mp.get_sharing_strategy() in mp.get_all_sharing_strategies()
-    with pytest.raises(AssertionError, match="'carrier_pigeon'"):
-        mp.set_sharing_strategy("carrier_pigeon")
+def test_the_sharing_strategy_reads_back():
+    before = mp.get_sharing_strategy()
+    try:
+        mp.set_sharing_strategy("file_system")
+        assert mp.get_sharing_strategy() == "file_system" and "file_system" in mp.get_all_sharing_strategies()
+        with pytest.raises(AssertionError, match="'carrier_pigeon'"):
+            mp.set_sharing_strategy("carrier_pigeon")
+        assert mp.get_sharing_strategy() == "file_system"
+    finally:
+        mp.set_sharing_strategy(before)

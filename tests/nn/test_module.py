@@ -338,3 +338,9 @@ def test_lazy_layers_become_ordinary_ones():
     model(cresset.randn(4, 5))
     assert type(model[0]) is nn.Linear and model[0].weight.shape == (3, 5) and type(model[0].weight) is nn.Parameter
     assert type(model[1]) is nn.BatchNorm1d and model[1].running_var.shape == (3,)
+
+
+def test_modules_that_stand_in_two_places_come_once_or_twice():
+    layer = nn.ReLU()
+    net = nn.Sequential(layer, layer)
+    assert len(list(net.modules())) == 2 and len(list(net.modules(remove_duplicate=False))) == 3

@@ -145,3 +145,17 @@ def test_the_shape_of_an_index_is_known_without_data():
     assert x[cresset.zeros(5, dtype=cresset.int64, device="meta")].shape == (5, 4)
     with pytest.raises(NotImplementedError, match="depends on the elements"):
         x.nonzero()
+
+
+class TestGatheringWithASparseGradient:
+    def test_there_is_a_value_for_each_index(self):
+        x = cresset.arange(6.0).reshape(2, 3).requires_grad_()
+        picked = cresset.gather(x, 1, cresset.tensor([[0, 0], [2, 1]]), sparse_grad=True)
+        (picked * cresset.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+        assert x.grad.layout is cresset.sparse_coo and x.grad._nnz() == 4
+        assert x.grad.to_dense().tolist() == [[3.0, 0.0, 0.0], [0.0, 4.0, 3.0]]
+
+    def test_a_number_alone_has_one(self):
+        x = cresset.tensor(2.0, requires_grad=True)
+        cresset.gather(x, 0, cresset.tensor(0), sparse_grad=True).backward()
+        assert x.grad.layout is cresset.sparse_coo and x.grad.to_dense().item() == 1.0

@@ -127,7 +127,7 @@ class BlockMask:
 
     @classmethod
     def from_kv_blocks(
-        cls, kv_num_blocks, kv_indices, full_kv_num_blocks=None, full_kv_indices=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, mask_mod=None, seq_lengths=None, compute_q_blocks=True,  # noqa: N803
+        cls, kv_num_blocks, kv_indices, full_kv_num_blocks=None, full_kv_indices=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, mask_mod=None, seq_lengths=None, compute_q_blocks=True, *, dq_write_order=None, dq_write_order_full=None, dq_kv_order=None,  # noqa: N803
     ):  # fmt: skip
         """From the lists of key blocks that each query block sees in part, and those it sees wholly."""
         if kv_indices.dim() < 2:
@@ -142,7 +142,10 @@ class BlockMask:
             of_queries[:2] = _transposed(kv_num_blocks, kv_indices)
             if full_kv_num_blocks is not None:
                 of_queries[2:] = _transposed(full_kv_num_blocks, full_kv_indices)
-        return cls(seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, *of_queries, size, mask_mod)
+        return cls(
+            seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, *of_queries, size, mask_mod,
+            dq_write_order=dq_write_order, dq_write_order_full=dq_write_order_full, dq_kv_order=dq_kv_order,
+        )  # fmt: skip
 
     @property
     def shape(self):

@@ -211,3 +211,42 @@ def test_deterministic_algorithms_give_the_same_bits(for_cudnn):
         assert first.equal(second)
     finally:
         cresset.use_deterministic_algorithms(False)
+
+
+class TestForms:
+    """sdpa_kernel and the switches choose among the forms that the device has."""
+
+    def halves(self):
+        return made(2, 4, 64, 64, dtype="float16").cuda()
+
+    def attend(self, x, *forms, **how):
+        with cresset.nn.attention.sdpa_kernel([getattr(cresset.nn.attention.SDPBackend, form) for form in forms]):
+            return scaled_dot_product_attention(x, x, x, **how)
+
+    def test_each_form_that_can_gives_the_same(self):
+        x = self.halves()
+        expected = self.attend(x, "MATH").float()
+        forms = ["FLASH_ATTENTION", "EFFICIENT_ATTENTION", *(["CUDNN_ATTENTION"] if cresset.backends.cudnn.is_available() else [])]
+        for form in forms:
+            assert (self.attend(x, form).float() - expected).abs().max().item() < 5e-3, form
+
+    def test_a_form_that_cannot_is_refused(self):
+        x = self.halves()
+        for tensor, form, how in (
+            (x.float(), "FLASH_ATTENTION", {}), (x.float(), "CUDNN_ATTENTION", {}), (x, "FLASH_ATTENTION", {"dropout_p": 0.5}),
+            (x, "EFFICIENT_ATTENTION", {"dropout_p": 0.5}), (x, "FLASH_ATTENTION", {"attn_mask": cresset.ones(64, 64, dtype=cresset.bool, device="cuda")}),
+        ):  # fmt: skip
+            with pytest.raises(RuntimeError, match="No available kernel"):
+                self.attend(tensor, form, **how)
+
+    def test_single_precision_is_computed_by_the_efficient_form(self):
+        x = self.halves().float()
+        assert (self.attend(x, "EFFICIENT_ATTENTION") - self.attend(x, "MATH")).abs().max().item() < 2e-5
+
+    def test_the_bound_for_cudnn_comes_back(self):
+        before = cresset._native.cuda.set_cudnn_attention_from(12345)
+        try:
+            self.attend(self.halves(), "MATH", "CUDNN_ATTENTION")
+            assert cresset._native.cuda.set_cudnn_attention_from(12345) == 12345
+        finally:
+            cresset._native.cuda.set_cudnn_attention_from(before)

@@ -139,3 +139,11 @@ def test_nothing_to_convolve():
     assert functional.conv2d(
         cresset.zeros(0, 3, 4, 4, device="cuda"), cresset.zeros(2, 3, 2, 2, device="cuda")
     ).shape == (0, 2, 3, 3)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 0])
+def test_as_many_plans_are_tried_as_the_limit_says(limit):
+    x, w = cresset.randn(2, 8, 16, 16, device="cuda"), cresset.randn(8, 8, 3, 3, device="cuda")
+    expected = cresset.conv2d(x, w, padding=1)
+    with cresset.backends.cudnn.flags(enabled=True, benchmark=True, benchmark_limit=limit, allow_tf32=False):
+        cresset.testing.assert_close(cresset.conv2d(x, w, padding=1), expected, rtol=1e-4, atol=1e-3)
