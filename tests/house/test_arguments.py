@@ -29,8 +29,8 @@ RULES = ("onnx.operators.", "func.rules.", "ops.pointwise.", "ops.formulas.")
 class Function:
     """A function of the package: where it is, what it takes, and what its body reads."""
 
-    def __init__(self, module, path, node, imports):
-        self.module, self.path, self.node, self.imports = module, path, node, imports
+    def __init__(self, module, path, node, imports, bases):
+        self.module, self.path, self.node, self.imports, self.bases = module, path, node, imports, bases
         arguments = node.args
         self.positional = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
         if len(path) > 1 and not any(ast.unparse(d) == "staticmethod" for d in node.decorator_list):
@@ -67,14 +67,25 @@ class Function:
         return isinstance(parent, ast.Assign) and all(isinstance(t, ast.Name) and t.id == "_" for t in parent.targets)
 
     def handed_to(self, read):
-        """(the name of a function, its argument's name or place) if a read is an argument of a call of a function of the package."""
+        """(the possible names of a function, its argument's name or place) if a read is an argument of a call."""
         parent = self.parents[read]
         keyword = parent.arg if isinstance(parent, ast.keyword) else None
         call = self.parents[parent] if isinstance(parent, ast.keyword) else parent
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or not (keyword or read in call.args):
-            return None
-        target = self.imports.get(call.func.id, ".".join((*self.module, call.func.id)))
-        return target, keyword or call.args.index(read)
+        if not isinstance(call, ast.Call) or not (keyword or read in call.args):
+            return (), None
+        which = keyword or call.args.index(read)
+        if isinstance(call.func, ast.Name):  # a function, or a class
+            target = self.resolved(call.func.id)
+            return (target, f"{target}.__init__"), which
+        owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else None
+        if owner == "super()":
+            return tuple(f"{base}.{call.func.attr}" for base in self.bases), which
+        if owner == "self":
+            return (".".join((*self.module, *self.path[:-1], call.func.attr)),), which
+        return (), None
+
+    def resolved(self, name):
+        return self.imports.get(name, ".".join((*self.module, name)))
 
     def kept_as(self, read):
         """The attribute of self that a read is assigned to, as it is."""
@@ -105,15 +116,16 @@ def parse():
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
                 attributes.add(node.value)  # getattr and its kind
 
-        def enter(node, path, module=module, imports=imports):
+        def enter(node, path, bases=(), module=module, imports=imports):
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, ast.ClassDef):
-                    enter(child, (*path, child.name))
+                    names = [imports.get(base.id, ".".join((*module, base.id))) for base in child.bases if isinstance(base, ast.Name)]
+                    enter(child, (*path, child.name), names)
                 elif isinstance(child, FUNCTION):
-                    function = Function(module, (*path, child.name), child, imports)
+                    function = Function(module, (*path, child.name), child, imports, bases)
                     functions[function.name] = function
                 else:
-                    enter(child, path)
+                    enter(child, path, bases)
 
         enter(tree, ())
     return functions, attributes
@@ -124,21 +136,22 @@ def find_ignored():
     functions, attributes = parse()
     ignored = {(f.name, a) for f in functions.values() for a in f.arguments if not f.reads(a) and not f.only_refuses}
 
-    def leads_nowhere(function, read):
+    def leads_nowhere(function, argument, read):
         attribute = function.kept_as(read)
         if attribute is not None:
             return attribute not in attributes
-        target, which = function.handed_to(read) or (None, None)
-        if target not in functions:
+        targets, which = function.handed_to(read)
+        target = next((target for target in targets if target in functions), None)
+        if target is None:
             return False
         if isinstance(which, int):
             which = functions[target].positional[which] if which < len(functions[target].positional) else None
-        return (target, which) in ignored
+        return (target, which) in ignored or (target, which) == (function.name, argument)  # handed on to itself
 
     while True:
         more = {
             (f.name, a) for f in functions.values() for a in f.arguments
-            if (f.name, a) not in ignored and f.reads(a) and all(leads_nowhere(f, read) for read in f.reads(a))
+            if (f.name, a) not in ignored and f.reads(a) and all(leads_nowhere(f, a, read) for read in f.reads(a))
         }  # fmt: skip
         if not more:
             break
@@ -242,6 +255,12 @@ def test_the_walk_sees_what_is_not_read(tmp_path, monkeypatch):
         "def inside(a):\n    def deeper():\n        return a\n    return deeper\n"
         "def _hidden(a): return 1\n"
         "class Kept:\n    def __init__(self, a, b):\n        self.a, self.b = a, b\n    def f(self): return self.b\n"
+        "class More(Kept):\n    def __init__(self, a, b): super().__init__(a, b)\n    def g(self, a): return self.h(a)\n    def h(self, a): return 1\n"
+        "def makes(a): return Kept(a, 1)\n"
+        "def again(a, n): return again(a, n - 1) if n else 0\n"
     )
     monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
-    assert find_ignored() == {("one.plain", "b"), ("one.thrown", "a"), ("one.handed", "a"), ("one.named", "a"), ("one.Kept.__init__", "a")}
+    assert find_ignored() == {
+        ("one.plain", "b"), ("one.thrown", "a"), ("one.handed", "a"), ("one.named", "a"), ("one.Kept.__init__", "a"), ("one.More.__init__", "a"),
+        ("one.More.g", "a"), ("one.More.h", "a"), ("one.makes", "a"), ("one.again", "a"),
+    }  # fmt: skip
