@@ -161,11 +161,11 @@ class Stream:
     True
     """
 
-    def __new__(cls, device=None, *, priority=0, **_):
+    def __new__(cls, device=None, *, priority=0, **more):
         if cls is Stream and _on_accelerator(device):
             from .cuda import Stream as OfDevice
 
-            return OfDevice(None if device is None else device, priority)
+            return OfDevice(device, priority, **more)
         return super().__new__(cls)
 
     def __init__(self, device=None, *, priority=0):
@@ -212,11 +212,11 @@ class Stream:
 class Event:
     """A point in a stream's work. The CPU has none to mark."""
 
-    def __new__(cls, device=None, *, enable_timing=False, blocking=False, interprocess=False, **_):
+    def __new__(cls, device=None, *, enable_timing=False, blocking=False, interprocess=False, **more):
         if cls is Event and _on_accelerator(device):
             from .cuda import Event as OfDevice
 
-            return OfDevice(enable_timing, blocking, interprocess)
+            return OfDevice(enable_timing, blocking, interprocess, **more)
         return super().__new__(cls)
 
     def __init__(self, device=None, *, enable_timing=False, blocking=False, interprocess=False):

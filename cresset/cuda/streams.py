@@ -33,7 +33,7 @@ class Stream(accelerator.Stream):
         stream_ptr: the address of a stream that somebody else made.
     """
 
-    def __new__(cls, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None, stream_ptr=None, **_):
+    def __new__(cls, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None, stream_ptr=None):
         require_for("Stream")
         self = object.__new__(cls)
         if isinstance(device, Stream):

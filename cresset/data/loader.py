@@ -265,6 +265,8 @@ class _BaseDataLoaderIter:
     """What both ways of iterating share: the order, the seed of the epoch, the count of what was given."""
 
     def __init__(self, loader):
+        if loader.pin_memory and not cresset.cuda.is_available():
+            warnings.warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.", stacklevel=4)
         self._loader = loader
         self._begin_epoch(loader)
 

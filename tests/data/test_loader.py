@@ -501,3 +501,9 @@ class TestThreadsInAnyOrder:
 def test_a_device_for_pinned_memory_is_warned_about():
     with pytest.warns(UserWarning, match="pin_memory_device is deprecated"):
         DataLoader(range(3), pin_memory=True, pin_memory_device="cuda")
+
+
+@pytest.mark.skipif(cresset.cuda.is_available(), reason="memory can be pinned here")
+def test_memory_that_cannot_be_pinned_is_warned_about():
+    with pytest.warns(UserWarning, match="no accelerator is found"):
+        assert [b.item() for b in DataLoader(range(3), pin_memory=True)] == [0, 1, 2]
