@@ -1,6 +1,7 @@
 """Settings of cresset.backends: they are checked, they read back, and those that choose something do choose it."""
 
 import contextlib
+import warnings
 
 import pytest
 
@@ -107,6 +108,15 @@ class TestAttention:
     def test_only_backends_and_lists_of_them_are_taken(self, given):
         with pytest.raises(AssertionError, match="Backend must be an instance of SDPBackend"), sdpa_kernel(given):
             pass
+
+    def test_a_setting_warns_when_the_fused_operator_is_not_used(self, monkeypatch):
+        monkeypatch.setattr(cresset.nn.attention, "WARN_FOR_UNFUSED_KERNELS", True)
+        attend()
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            attend(dropout_p=0.5)
+        assert [str(w.message).partition(" because: ")[0] for w in seen] == ["Efficient attention can't be used", "Flash attention can't be used"]
+        assert "does not drop weights, dropout_p is 0.5" in str(seen[1].message)
 
     def test_debug_says_why_a_form_is_not_used(self):
         x = cresset.zeros(1, 1, 2, 8)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import cresset
+from cresset.autograd.grad_mode import Remembered
 from cresset.backends.settings import Kept
 
 ROOT = Path(__file__).parents[2]
@@ -230,6 +231,8 @@ def test_every_setting_that_nobody_is_told_of_is_in_the_table_of_settings():
     assert settings_without_effect() == kept
     for setting in listed:
         resolve(setting)
+    remembered = {f"autograd.grad_mode.{kind.__name__}" for kind in Remembered.__subclasses__()}
+    assert remembered <= set(listed)
 
 
 @pytest.mark.parametrize("foreach, fused", [(True, None), (False, None), (None, True)])

@@ -6,7 +6,8 @@ import warnings
 import cresset
 
 from ...ops.attention import attention_weights
-from ...ops.attention_forms import SDPAParams, allowed, form_for
+from ...ops.attention_forms import SDPAParams, allowed, form_for, why_not
+from .. import attention
 from .dropout import dropout
 from .padding import pad
 
@@ -59,9 +60,14 @@ def scaled_dot_product_attention(
                 f"scaled_dot_product_attention: Number of heads in key and value must divide the number of heads in query, "
                 f"they are {key.size(-3)}, {value.size(-3)} and {heads}"
             )
-    form = form_for(SDPAParams(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa))
-    if form != "math":
+    params = SDPAParams(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+    if form_for(params) != "math":
         return cresset._attention(query, key, value, attn_mask, is_causal, scale, enable_gqa)[0]
+    if attention.WARN_FOR_UNFUSED_KERNELS:
+        for form, name in (("mem_efficient", "Efficient"), ("flash", "Flash")):
+            reason = why_not(form, params) if allowed[form] else "it is turned off"
+            if reason is not None:
+                warnings.warn(f"{name} attention can't be used because: {reason}", stacklevel=2)
     dtype = query.dtype
     if enable_gqa:
         key = key.repeat_interleave(heads // key.size(-3), -3)
