@@ -1,28 +1,51 @@
-"""Feed damaged and hostile files to load: python tools/fuzz_files.py COUNT SEED.
+"""Feed damaged and hostile files to everything that reads files: python tools/fuzz_files.py COUNT SEED [KIND ...].
 
-Each input is a good file with bits, bytes, pieces or opcodes changed, or a pickle that would run code in Python's own unpickler. load may give a value
-or one of its errors. Anything else is a finding: another exception, code that runs, an import, a file that is written, memory beyond the file's size,
-or ten seconds without an end. The inputs depend on the seed alone.
+Each input is a good file with bits, bytes, pieces or opcodes changed, or a pickle that would run code in Python's own unpickler. A reader may give a value
+or one of its errors. Anything else is a finding: another exception, code that runs, an import, a file that is written, more memory than SECURITY.md
+promises, ten seconds without an end, a page with a script, a terminal sequence in what is printed. The inputs depend on the seed alone.
+
+The kinds: pt, module (saved whole), names, safetensors, npy, npz, tar, events, records (of runs), inspect, picture, idx, cifar. Beside one another they
+come in these proportions: WEIGHTS.
 """
 
+import bz2
 import collections
 import contextlib
+import gzip
 import io
+import itertools
+import json
+import logging
+import lzma
 import os
 import pickle
 import pickletools
 import random
+import resource
 import signal
 import struct
 import sys
+import tarfile
+import tempfile
 import time
+import types
+import warnings
+import zipfile
 import zlib
 
 import cresset
-from cresset import _native
-from cresset.serialization import safetensors
+from cresset import protobuf, vision
+from cresset.data.readers import arrays, tar
+from cresset.serialization import bounds, safetensors
+from cresset.train import report
+from cresset.utils.tensorboard import records as event_records
+from cresset.vision import pictures
+from cresset.vision.datasets import cifar, mnist
 
 ERRORS = (pickle.UnpicklingError, RuntimeError, EOFError, ValueError)
+WEIGHTS = {
+    "pt": 30, "module": 8, "names": 3, "safetensors": 16, "npy": 9, "npz": 6, "tar": 4, "events": 2, "records": 9, "inspect": 5, "picture": 4, "idx": 2, "cifar": 2,
+}  # fmt: skip
 DANGEROUS_NAMES = [
     ("os", "system"), ("posix", "system"), ("nt", "system"), ("builtins", "eval"), ("__builtin__", "eval"), ("builtins", "exec"), ("builtins", "getattr"),
     ("builtins", "__import__"), ("builtins", "open"), ("builtins", "compile"), ("subprocess", "Popen"), ("subprocess", "call"), ("functools", "partial"),
@@ -171,32 +194,83 @@ def good_values():
     ]
 
 
+def pickle_of(value, **settings):
+    """(the pickle, the storages) of what save writes for `value`."""
+    from cresset.serialization.archive import ArchiveReader, FileSource
+
+    file = io.BytesIO()
+    cresset.save(value, file, **settings)
+    reader = ArchiveReader(FileSource(io.BytesIO(file.getvalue())))
+    names = sorted((name for name in reader.records if name.startswith("data/")), key=lambda name: int(name[5:]))
+    return reader.read("data.pkl"), [reader.read(name) for name in names]
+
+
+def good_modules():
+    nn = cresset.nn
+    return [nn.Linear(2, 1), nn.LSTM(1, 1), nn.Sequential(nn.LayerNorm(2), nn.ReLU()), nn.Embedding(2, 2)]
+
+
 def good_files():
-    """Files of every kind, and (pickle, storages) of the archives among them."""
+    """Files of both formats of save, and (pickle, storages) of the archives among them."""
     files, pickles = [], []
     for value in good_values():
         for settings in ({}, {"pickle_protocol": 4}, {"_use_new_zipfile_serialization": False}):
             file = io.BytesIO()
             cresset.save(value, file, **settings)
-            files.append(("pt", file.getvalue()))
+            files.append(file.getvalue())
             if settings.get("_use_new_zipfile_serialization", True):
-                from cresset.serialization.archive import ArchiveReader, FileSource
-
-                reader = ArchiveReader(FileSource(file := io.BytesIO(file.getvalue())))
-                storages = [
-                    reader.read(name)
-                    for name in sorted((n for n in reader.records if n.startswith("data/")), key=lambda n: int(n[5:]))
-                ]
-                pickles.append((reader.read("data.pkl"), storages))
-    tensors = {
-        "a": cresset.ones(2, 3),
-        "b": cresset.zeros(4, dtype=cresset.int64),
-        "c": cresset.tensor([True]),
-        "empty": cresset.zeros(0, 2),
-    }
-    files.append(("safetensors", safetensors.save(tensors, {"format": "pt"})))
-    files.append(("safetensors", safetensors.save({"w": cresset.ones(5).bfloat16()})))
+                pickles.append(pickle_of(value, **settings))
     return files, pickles
+
+
+def other_files():
+    """Files that others than save write, by kind."""
+    header = lambda text: b"\x93NUMPY\x01\0" + struct.pack("<H", len(text) + 1) + text + b"\n"  # noqa: E731
+    arrays_ = [
+        header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }") + bytes(24),
+        header(b"{'descr': '|u1', 'fortran_order': True, 'shape': (3,), }") + b"abc",
+        header(b"{'descr': [('a', '<f4'), ('b', '<i2')], 'fortran_order': False, 'shape': (1,), }") + bytes(6),
+    ]
+    archives = []
+    for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", compression) as made:
+            made.writestr("x.npy", arrays_[0])
+            made.writestr("y.npy", arrays_[0])
+        archives.append(file.getvalue())
+    tensors = {"a": cresset.ones(2, 3), "b": cresset.zeros(4, dtype=cresset.int64), "c": cresset.tensor([True]), "empty": cresset.zeros(0, 2)}
+    stored = io.BytesIO()
+    cresset.save([1], stored)
+    members = {"a.txt": b"text", "a.json": b'{"a": [1]}', "a.npy": arrays_[0], "b.cls": b"7", "b" * 120 + ".txt": b"", "c.pt": stored.getvalue()}
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as made:
+        for name, data in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            made.addfile(member, io.BytesIO(data))
+    shard = packed.getvalue()
+    lines = [
+        {"kind": "start", "time": 1.5, "model": "Net", "parameters": 3, "optimizer": "SGD", "epochs": 2, "seed": 0, "device": "cpu", "monitor": "loss"},
+        {"kind": "step", "time": 2.5, "step": 1, "epoch": 1, "batch": 1, "loss": 0.5, "lr": 0.1}, {"kind": "checkpoint", "step": 1, "file": "last.pt"},
+        {"kind": "epoch", "time": 3.5, "epoch": 1, "step": 2, "loss": 0.25, "val_loss": "nan", "<script>": 1}, {"kind": "resume", "epoch": 1, "step": 2},
+        {"kind": "end", "time": 4.5, "reason": "finished", "best": 0.25, "best_epoch": 1},
+    ]  # fmt: skip
+    image = cresset.arange(192).view(3, 8, 8).to(cresset.uint8)
+    drawn = [bytes(memoryview(vision.io.encode_png(part))) for part in (image, image[:1])] + [bytes(memoryview(vision.io.encode_jpeg(image)))]
+    for form in ("GIF", "BMP", "TIFF", "WEBP", "PPM"):
+        file = io.BytesIO()
+        vision.transforms.functional.to_pil_image(image).save(file, form)
+        drawn.append(file.getvalue())
+    events = b"".join(event_records.frame(protobuf.double(1, 1.5) + protobuf.message(3, text)) for text in ("brain.Event:2", "loss"))
+    numpys = b"\x80\x02}U\x04data" + named("numpy.core.multiarray", "_reconstruct") + named("numpy", "ndarray") + b"K\x00\x85U\x01b\x87R(K\x01K\x03\x85" + (
+        named("numpy", "dtype") + b"U\x02u1K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x03abctbsU\x06labels](K\x01K\x02es."
+    )  # fmt: skip
+    return {
+        "safetensors": [safetensors.save(tensors, {"format": "pt"}), safetensors.save({"w": cresset.ones(5).bfloat16()})],
+        "npy": arrays_, "npz": archives, "tar": [shard, shard, gzip.compress(shard), bz2.compress(shard), lzma.compress(shard)], "events": [events],
+        "records": ["".join(json.dumps(line) + "\n" for line in lines).encode()], "picture": drawn, "cifar": [numpys],
+        "idx": [b"\0\0\x08\x03" + struct.pack(">3I", 1, 2, 3) + bytes(6), b"\0\0\x0d\x01" + struct.pack(">I", 2) + bytes(8)],
+    }  # fmt: skip
 
 
 def opcodes_of(pickled):
@@ -207,24 +281,11 @@ def opcodes_of(pickled):
 
 # ---------------------------------------------------------------- changes
 
-NUMBERS = [
-    0,
-    1,
-    2,
-    7,
-    0x7F,
-    0x80,
-    0xFF,
-    0x7FFF,
-    0x8000,
-    0xFFFF,
-    0x7FFFFFFF,
-    0x80000000,
-    0xFFFFFFFF,
-    2**63 - 1,
-    2**63,
-    2**64 - 1,
-]
+NUMBERS = [0, 1, 2, 7, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63 - 1, 2**63, 2**64 - 1]
+OPCODES = [bytes([code]) for code in b"Rb\x81\x92\x93o012(tQsuae\x85\x86\x94\x90\x91\x8f]})ld"]
+WORDS = [
+    b"\x1b[2J", b"\n", b"\0", b"9" * 30, b"-1", b"1e999", b"null", b"[]", b"{}", b'"', b"<script>1</script>", b"NaN", b"true", b"\xff\xfe", b"..", b"/", b"\xe2\x80\xae",
+]  # fmt: skip
 
 
 def change_bytes(data, rng):
@@ -234,21 +295,24 @@ def change_bytes(data, rng):
         if not data:
             break
         at = rng.randrange(len(data))
-        kind = rng.randrange(7)
+        kind = rng.randrange(8)
         if kind == 0:
             data[at] ^= 1 << rng.randrange(8)
         elif kind == 1:
             data[at] = rng.randrange(256)
-        elif kind == 2:
+        elif kind == 2 and rng.random() < 0.5:
             del data[at:]
         elif kind == 3:
             del data[at : at + rng.randrange(1, 33)]
         elif kind == 4:
             other = rng.randrange(len(data))
-            data[at:at] = data[other : other + rng.randrange(1, 65)]
+            data[at:at] = data[other : other + rng.randrange(1, 65)] * rng.choice((1, 1, 1, 50))
         elif kind == 5:
             width = rng.choice((1, 2, 4, 8))
-            data[at : at + width] = (rng.choice(NUMBERS) & (256**width - 1)).to_bytes(width, "little")
+            data[at : at + width] = (rng.choice(NUMBERS) & (256**width - 1)).to_bytes(width, rng.choice(("little", "big")))
+        elif kind == 6:
+            word = rng.choice(WORDS)
+            data[at : at + rng.choice((0, len(word)))] = word
         else:
             other = rng.randrange(len(data))
             piece = data[other : other + rng.randrange(1, 65)]
@@ -265,7 +329,7 @@ def change_opcodes(opcodes, rng, spare):
         if kind == 0 and len(changed) > 2:
             del changed[at]
         elif kind == 1:
-            changed.insert(at, changed[rng.randrange(len(changed))])
+            changed[at:at] = [changed[rng.randrange(len(changed))]] * rng.choice((1, 1, 1, 1, 200))
         elif kind == 2:
             other = rng.randrange(len(changed))
             changed[at], changed[other] = changed[other], changed[at]
@@ -276,34 +340,7 @@ def change_opcodes(opcodes, rng, spare):
         elif kind == 4:
             changed.insert(at, named(*rng.choice(DANGEROUS_NAMES)))
         elif kind == 5:
-            changed.insert(
-                at,
-                rng.choice(
-                    (
-                        b"R",
-                        b"b",
-                        b"\x81",
-                        b"\x92",
-                        b"\x93",
-                        b"o",
-                        b"0",
-                        b"1",
-                        b"2",
-                        b"(",
-                        b"t",
-                        b"Q",
-                        b"s",
-                        b"u",
-                        b"a",
-                        b"e",
-                        b"\x85",
-                        b"\x86",
-                        b"\x94",
-                        b"\x90",
-                        b"\x91",
-                    )
-                ),
-            )
+            changed.insert(at, rng.choice(OPCODES))
         else:
             argument = bytearray(changed[at])
             if len(argument) > 1:
@@ -313,32 +350,128 @@ def change_opcodes(opcodes, rng, spare):
     return b"".join(changed)
 
 
+def mend_checksums(data):
+    """A PNG file whose pieces have the right checksums, so that the change in one is looked at."""
+    mended, at = [data[:8]], 8
+    while at + 12 <= len(data):
+        (size,) = struct.unpack_from(">I", data, at)
+        piece = data[at + 4 : at + 8 + size]
+        if len(piece) < 4:
+            break
+        mended.append(struct.pack(">I", len(piece) - 4) + piece + struct.pack(">I", zlib.crc32(piece)))
+        at += 12 + size
+    return b"".join(mended)
+
+
 class Inputs:
     """The inputs of one seed: `make(rng)` gives (kind, bytes)."""
 
-    def __init__(self):
+    def __init__(self, kinds=None):
         self.files, self.pickles = good_files()
         self.opcodes = [(opcodes_of(pickled), storages) for pickled, storages in self.pickles]
         self.spare = [opcodes for opcodes, _ in self.opcodes]
         self.hostile = [data for data in hostile_pickles().values() if len(data) < 2000]
+        self.others = other_files()
+        modules = [pickle_of(module) for module in good_modules()]
+        self.modules = [(opcodes_of(pickled), storages) for pickled, storages in modules]
+        weights = {kind: weight for kind, weight in WEIGHTS.items() if not kinds or kind in kinds}
+        self.kinds, self.weights = list(weights), list(itertools.accumulate(weights.values()))
 
     def make(self, rng):
+        (kind,) = rng.choices(self.kinds, cum_weights=self.weights)
+        if kind in ("pt", "names"):
+            return kind, self.make_pt(rng)
+        if kind == "module":
+            opcodes, storages = rng.choice(self.modules)
+            return kind, archive(change_opcodes(opcodes, rng, self.spare) if rng.random() < 0.7 else change_bytes(b"".join(opcodes), rng), storages)
+        if kind == "inspect":
+            data = self.make_pt(rng) if rng.random() < 0.5 else change_bytes(rng.choice(self.others[rng.choice(("npz", "npy", "safetensors", "tar", "events"))]), rng)
+            return kind, data
+        data = change_bytes(rng.choice(self.others[kind]), rng)
+        return kind, mend_checksums(data) if kind == "picture" and data[:4] == b"\x89PNG" and rng.random() < 0.7 else data
+
+    def make_pt(self, rng):
         way = rng.randrange(10)
         if way < 3:
-            kind, data = rng.choice(self.files)
-            return kind, change_bytes(data, rng)
+            return change_bytes(rng.choice(self.files), rng)
         if way < 7:
             opcodes, storages = rng.choice(self.opcodes)
-            return "pt", archive(change_opcodes(opcodes, rng, self.spare), storages)
-        if way < 8:
-            pickled, storages = rng.choice(self.pickles)
-            return "pt", archive(change_bytes(pickled, rng), storages)
+            return archive(change_opcodes(opcodes, rng, self.spare), storages)
         if way < 9:
-            data = rng.choice(self.hostile)
-            data = data if rng.random() < 0.3 else change_bytes(data, rng)
-            return "pt", archive(data) if rng.random() < 0.5 else stream(data)
-        kind, data = self.files[-1 - rng.randrange(2)]
-        return kind, change_bytes(data, rng)
+            pickled, storages = rng.choice(self.pickles)
+            return archive(change_bytes(pickled, rng), storages)
+        data = rng.choice(self.hostile)
+        data = data if rng.random() < 0.3 else change_bytes(data, rng)
+        return archive(data) if rng.random() < 0.5 else stream(data)
+
+
+# ---------------------------------------------------------------- the readers
+
+
+class Paper(io.StringIO):
+    """What is printed while it is looked at: a finding if a terminal would obey it."""
+
+    def check(self):
+        if not self.getvalue().replace("\n", "").isprintable():
+            raise Finding(f"printed {self.getvalue()!r}")
+
+
+class Place:
+    """One file in memory with a path, whose content is exchanged for each input."""
+
+    def __init__(self):
+        self.file = os.memfd_create("fuzz") if hasattr(os, "memfd_create") else tempfile.TemporaryFile().fileno()
+        self.path = f"/proc/{os.getpid()}/fd/{self.file}"
+
+    def put(self, data):
+        os.ftruncate(self.file, 0)
+        os.pwrite(self.file, data, 0)
+        return self.path
+
+
+def read_inspect(path):
+    from cresset.cli import CommandError, contents
+
+    paper = Paper()
+    try:
+        with contextlib.redirect_stdout(paper):
+            contents.run(types.SimpleNamespace(file=path, json=False))
+    except CommandError as error:
+        return type(error).__name__, str(error)
+    finally:
+        paper.check()
+
+
+def read_records(path):
+    lines = report.read_records(path)
+    page = report.report_html(lines, "run")
+    if "<script" in page or "\x1b" in page:
+        raise Finding(f"the page has {page[page.find('<script') :][:100]!r}")
+    return page
+
+
+READERS = {  # from a kind to a function of (bytes, is it the strict way)
+    "pt": lambda data, strict: cresset.load(io.BytesIO(data), weights_only=strict),
+    "module": lambda data, strict: cresset.load(io.BytesIO(data), weights_only=False),
+    "names": lambda data, strict: cresset.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data)),
+    "safetensors": lambda data, strict: safetensors.load(data),
+    "npy": lambda data, strict: arrays.ArrayDataset(place.put(data)) if strict else tar._array(data),
+    "npz": lambda data, strict: arrays.ArrayDataset(place.put(data)),
+    "tar": lambda data, strict: list(tar.TarDataset(place.put(data))),
+    "events": lambda data, strict: cresset.load(place.put(data)) if strict else read_inspect(place.put(data)),
+    "records": lambda data, strict: read_records(place.put(data)),
+    "inspect": lambda data, strict: read_inspect(place.put(data)),
+    "picture": lambda data, strict: vision.io.decode_image(cresset.frombuffer(bytearray(data or b"0"), dtype=cresset.uint8), apply_exif_orientation=strict),
+    "idx": lambda data, strict: mnist.read_idx(place.put(data)),
+    "cifar": lambda data, strict: cifar.read_pickle(place.put(data)),
+}
+place = Place()
+logging.getLogger("PIL").setLevel(logging.CRITICAL + 1)  # it tells of damaged pictures
+
+
+def promised(kind, size):
+    """The memory that reading may take; see SECURITY.md."""
+    return bounds.promised(size) + (16 * (pictures.FREE_PIXELS + pictures.PIXELS_PER_BYTE * size) if kind == "picture" else 0)
 
 
 # ---------------------------------------------------------------- the watch
@@ -350,126 +483,177 @@ class Finding(Exception):
 
 FORBIDDEN = (
     "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "subprocess.Popen", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.chmod", "os.putenv",
-    "shutil.", "socket.", "ctypes.", "exec", "compile", "import", "open", "pty.", "webbrowser.", "code.__new__", "pickle.find_class", "sys._getframe", "mmap.",
+    "shutil.", "socket.", "ctypes.", "exec", "compile", "import", "open", "pty.", "webbrowser.", "code.__new__", "pickle.find_class", "sys._getframe",
 )  # fmt: skip
 _watching = [False]
 _seen = []
 
 
 def _audit(event, arguments):
-    if _watching[0] and event.startswith(FORBIDDEN):
+    if _watching[0] and event.startswith(FORBIDDEN) and not (event == "open" and arguments[0] == place.path and arguments[1] in ("rb", "r")):
         _seen.append((event, str(arguments)[:200]))
 
 
-def read(kind, data, weights_only):
-    if kind == "safetensors":
-        return safetensors.load(data)
-    return cresset.load(io.BytesIO(data), weights_only=weights_only)
-
-
-def try_input(kind, data, weights_only):
+def try_input(kind, data, strict):
     """Read one input under watch; "value" or the name of the error. A Finding if something else happened."""
     _seen.clear()
-    _native.reset_peak_host_memory()
-    before = _native.host_memory_statistics()["in_use"]
     _watching[0] = True
     try:
-        value = read(kind, data, weights_only)
+        value = READERS[kind](data, strict)
         outcome = "value"
         del value
     except ERRORS as error:
         outcome = type(error).__name__
     except (AttributeError, NotImplementedError) as error:
-        if weights_only and not isinstance(error, NotImplementedError):
+        if isinstance(error, AttributeError) and (kind not in ("pt", "module") or (kind == "pt" and strict)):
             raise Finding(f"{type(error).__name__}: {error}") from error
         outcome = type(error).__name__
+    except Finding:
+        raise
     except Exception as error:
         raise Finding(f"{type(error).__name__}: {error}") from error
     finally:
         _watching[0] = False
     if _seen:
         raise Finding(f"the file caused {_seen[0]}")
-    used = _native.host_memory_statistics()["peak"] - before
-    if used > len(data) + 2**20:
-        raise Finding(f"{used} bytes of memory for a file of {len(data)}")
     return outcome
 
 
-def warm_up():
-    """Load what a good file needs, so that an import afterwards is a finding."""
+def warm_up(inputs):
+    """Load what good files need, so that an import afterwards is a finding."""
     try:
         import numpy
 
         values = [numpy.float64(1.5), numpy.arange(3)]
     except ImportError:
         values = []
-    for value in [*good_values(), *values]:
+    for value in [*good_values(), *values, *good_modules()]:
         for settings in ({}, {"_use_new_zipfile_serialization": False}):
             file = io.BytesIO()
             cresset.save(value, file, **settings)
             for weights_only in (True, False):
                 file.seek(0)
-                cresset.load(file, weights_only=weights_only)
-    for data in hostile_pickles().values():
-        for weights_only in (True, False):
-            with contextlib.suppress(*ERRORS, AttributeError):
-                read("pt", archive(data), weights_only)
-    with contextlib.suppress(RuntimeError):
-        safetensors.load(b"\x02" + bytes(7) + b"{]")
+                with contextlib.suppress(pickle.UnpicklingError):
+                    cresset.load(file, weights_only=weights_only)
+    for kind, strict in itertools.product(WEIGHTS, (True, False)):
+        samples = [archive(data) for data in hostile_pickles().values()] if kind in ("pt", "names") else self_made(inputs, kind)
+        for data in samples:
+            for changed in (data, data[: len(data) // 2], b""):
+                with contextlib.suppress(*ERRORS, AttributeError):
+                    READERS[kind](changed, strict)
+    rng = random.Random(0)
+    for _ in range(2000):  # rarer errors, and the modules that word them
+        kind, data = inputs.make(rng)
+        with contextlib.suppress(Exception):
+            READERS[kind](data, rng.random() < 0.5)
 
 
-def run(count, seed, report=None):
-    """Try `count` inputs. Gives how often each outcome came, and the findings as (number of the input, text)."""
-    inputs, outcomes, findings = Inputs(), collections.Counter(), []
-    warm_up()
+def self_made(inputs, kind):
+    """The good files of a kind."""
+    if kind == "module":
+        return [archive(b"".join(opcodes), storages) for opcodes, storages in inputs.modules]
+    return [archive(b"N."), *inputs.others["npz"], *inputs.others["npy"]] if kind == "inspect" else inputs.others[kind]
+
+
+class Memory:
+    """The most memory that the process had since `start`, as the system counts it; nothing where it does not."""
+
+    def __init__(self):
+        self.counts, self.peak, self.before = os.access("/proc/self/clear_refs", os.W_OK), 0, 0
+
+    def start(self):
+        if self.counts:
+            with open("/proc/self/clear_refs", "w") as file:
+                file.write("5")
+            self.before = self._read("VmRSS")
+
+    def used(self):
+        used = self._read("VmHWM") - self.before if self.counts else 0
+        self.peak = max(self.peak, used)
+        return used
+
+    @staticmethod
+    def _read(word):
+        with open("/proc/self/status") as file:
+            return next(1024 * int(line.split()[1]) for line in file if line.startswith(word))
+
+
+BLOCK = 500  # inputs whose memory is looked at together
+
+
+def run(count, seed, report=None, kinds=None):
+    """Try `count` inputs. Gives how often each outcome came, the findings as (number of the input, text, bytes), and the most memory that one block took."""
+    inputs, outcomes, findings, memory = Inputs(kinds), collections.Counter(), [], Memory()
+    warm_up(inputs)
     if _audit not in run.hooked:
         sys.addaudithook(_audit)
         run.hooked.append(_audit)
     has_alarm = hasattr(signal, "setitimer")
-    if has_alarm:
 
-        def too_long(*_):
-            raise Finding("ten seconds without an end")
+    def too_long(*_):
+        raise Finding("ten seconds without an end")
 
-        before = signal.signal(signal.SIGALRM, too_long)
+    def attempt(number):
+        rng = random.Random(seed * 1_000_003 + number)
+        kind, data = inputs.make(rng)
+        if has_alarm:
+            signal.setitimer(signal.ITIMER_REAL, 10)
+        try:
+            return kind, data, try_input(kind, data, rng.random() < 0.5)
+        except Finding as finding:
+            findings.append((number, f"{kind}: {finding}", data))
+            return kind, data, "finding"
+
+    before = signal.signal(signal.SIGALRM, too_long) if has_alarm else None
     try:
-        for number in range(count):
-            rng = random.Random(seed * 1_000_003 + number)
-            kind, data = inputs.make(rng)
-            if has_alarm:
-                signal.setitimer(signal.ITIMER_REAL, 10)
-            try:
-                outcomes[try_input(kind, data, rng.random() < 0.5)] += 1
-            except Finding as finding:
-                findings.append((number, str(finding), data))
-            if report and number % report == report - 1:
-                print(f"{number + 1} inputs, {len(findings)} findings, {dict(outcomes)}", flush=True)
+        for start in range(0, count, BLOCK):
+            block = range(start, min(count, start + BLOCK))
+            memory.start()
+            for number in block:
+                kind, _, outcome = attempt(number)
+                outcomes[outcome] += 1
+                outcomes[kind] += 1
+            if memory.used() > promised("", 0):  # which each of them may take
+                findings += greedy(attempt, block, memory)
+            if report and (start + BLOCK) // report > start // report:
+                print(f"{start + BLOCK} inputs, {len(findings)} findings, {memory.peak >> 20} MB at most, {dict(outcomes)}", flush=True)
     finally:
         if has_alarm:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
-    return outcomes, findings
+    return outcomes, findings, memory.peak
+
+
+def greedy(attempt, numbers, memory):
+    """Those of the inputs that take more memory than promised, each looked at alone."""
+    found = []
+    for number in numbers:
+        memory.start()
+        kind, data, _ = attempt(number)
+        if memory.used() > promised(kind, len(data)):
+            found.append((number, f"{kind}: {memory.used()} bytes of memory for a file of {len(data)}", data))
+    return found
 
 
 run.hooked = []
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3 or not set(sys.argv[3:]) <= set(WEIGHTS):
         print(__doc__)
         return 2
     count, seed = int(sys.argv[1]), int(sys.argv[2])
+    warnings.simplefilter("ignore")  # Pillow's, of damaged pictures
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # what asks for more gets a MemoryError
     start = time.perf_counter()
-    outcomes, findings = run(count, seed, report=100_000)
+    outcomes, findings, peak = run(count, seed, report=50_000, kinds=sys.argv[3:])
     seconds = time.perf_counter() - start
     for number, text, data in findings[:20]:
         path = f"finding-{seed}-{number}-{zlib.crc32(data):08x}.bin"
         with open(path, "wb") as file:
             file.write(data)
         print(f"input {number} of seed {seed}: {text}; kept as {os.path.abspath(path)}")
-    print(
-        f"{count} inputs in {seconds:.1f} s ({count / seconds:.0f} a second): {dict(outcomes)}, {len(findings)} findings"
-    )
+    print(f"{count} inputs in {seconds:.1f} s ({count / seconds:.0f} a second), {peak >> 20} MB at most: {dict(outcomes)}, {len(findings)} findings")
     return 1 if findings else 0
 
 

@@ -4,6 +4,8 @@ import doctest
 import io
 import json
 import pickle
+import re
+import struct
 import tarfile
 
 import pytest
@@ -233,3 +235,79 @@ def test_what_is_wrong_with_a_shard_is_said(tmp_path):
         list(TarDataset(tmp_path / "no.tar"))
     with pytest.raises(FileNotFoundError, match="no file matches"):
         TarDataset(str(tmp_path / "none-*.tar"))
+
+
+def shard(folder, members, name="a.tar", mode="w", sizes=()):
+    """A tar file with these members; `sizes` are said in the headers instead of the true ones."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode=mode) as archive:
+        for title, data in members.items():
+            member = tarfile.TarInfo(title)
+            member.size = dict(sizes).get(title, len(data))
+            archive.addfile(member, io.BytesIO(data) if member.size == len(data) else None)
+    (folder / name).write_bytes(file.getvalue())
+    return str(folder / name)
+
+
+class TestHostileShards:
+    @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+    def test_a_packed_member_beyond_all_measure_is_refused(self, tmp_path, mode):
+        path = shard(tmp_path, {"a.bin": bytes(40_000_000)}, mode=mode)
+        if mode == "w":
+            assert len(next(iter(TarDataset(path)))["bin"]) == 40_000_000
+            return
+        with pytest.raises(ValueError, match="more than 4 times the file's size"):
+            list(TarDataset(path))
+
+    def test_an_array_that_claims_more_than_its_member_has_is_refused(self, tmp_path):
+        header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776,), }"
+        path = shard(tmp_path, {"a.npy": b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header})
+        with pytest.raises(ValueError, match="does not have 0 bytes"):
+            list(TarDataset(path))
+
+    def test_a_long_extension_of_a_header_is_refused(self, tmp_path):
+        with pytest.raises(ValueError, match="bytes follow"):
+            list(TarDataset(shard(tmp_path, {"a" * 200_000: b"1"})))
+
+    def test_a_header_that_lies_about_its_size_is_an_error(self, tmp_path):
+        for size in (20_000, 2**40):
+            with pytest.raises(ValueError):
+                list(TarDataset(shard(tmp_path, {"a.txt": b"1"}, sizes={"a.txt": size}.items())))
+
+    def test_json_is_utf_8(self, tmp_path):
+        with pytest.raises(ValueError, match="cannot be decoded"):
+            list(TarDataset(shard(tmp_path, {"a.json": "[1]".encode("utf-32-be")})))
+
+
+class TestHostileArrays:
+    def test_records_of_an_archive_that_overlap_are_refused(self, tmp_path):
+        numpy = pytest.importorskip("numpy")
+        path = tmp_path / "a.npz"
+        numpy.savez(path, x=numpy.zeros(4), y=numpy.zeros(4))
+        data = bytearray(path.read_bytes())
+        for at in [m.start() for m in re.finditer(b"PK\x01\x02", data)][:1]:
+            struct.pack_into("<2I", data, at + 20, 400, 400)
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match="overlap|records end"):
+            ArrayDataset(path)
+
+    @pytest.mark.parametrize("shape", [b"(-1,)", b"(9" + b"9" * 30 + b",)", b"(1, 2", b"()()", b"(1e5,)", b"[1]", b"x"])
+    def test_odd_shapes_are_errors(self, tmp_path, shape):
+        header = b"{'descr': '<f8', 'fortran_order': False, 'shape': " + shape + b", }"
+        path = tmp_path / "a.npy"
+        path.write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header)
+        with pytest.raises(ValueError, match="header cannot be read"):
+            ArrayDataset(path)
+
+    @pytest.mark.parametrize(
+        "header",
+        [
+            b"{'shape': (3,), 'fortran_order': False, 'descr': '<f4'}",
+            b'{"descr": "<f4", "fortran_order": False, "shape": (3L,)}',
+            b"  {'descr': '<f4', 'fortran_order': False, 'shape': (3, ), }  \n",
+        ],
+    )
+    def test_headers_of_other_writers_are_read(self, tmp_path, header):
+        path = tmp_path / "a.npy"
+        path.write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + struct.pack("<3f", 1, 2, 3))
+        assert [row.item() for row in ArrayDataset(path)] == [1, 2, 3]

@@ -1,9 +1,12 @@
 """Boxes, grids of images, and picture files."""
 
+import struct
+import zlib
+
 import pytest
 
 import cresset
-from cresset.vision import io, ops, utils
+from cresset.vision import datasets, io, ops, utils
 
 pytest.importorskip("PIL")
 
@@ -83,3 +86,39 @@ def test_a_box_is_drawn_in_its_color():
     )
     assert drawn[0, 1].tolist() == [0, 255, 255, 255, 255, 0] and drawn[0, 2].tolist() == [0, 255, 0, 0, 255, 0]
     assert drawn[1:].sum() == 0
+
+
+class TestHostilePictures:
+    def decode(self, data):
+        return io.decode_image(cresset.frombuffer(bytearray(data), dtype=cresset.uint8))
+
+    def png(self, width, height, rows=b""):
+        def piece(name, data):
+            return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+        header = struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
+        return b"\x89PNG\r\n\x1a\n" + piece(b"IHDR", header) + piece(b"IDAT", zlib.compress(rows)) + piece(b"IEND", b"")
+
+    def test_a_picture_larger_than_its_bytes_can_hold_is_refused_before_memory_is_taken(self):
+        assert self.decode(self.png(1, 1, b"\0\1\2\3")).flatten().tolist() == [1, 2, 3]
+        for size in ((20_000, 20_000), (2**31 - 1, 1), (5000, 4000)):
+            with pytest.raises(RuntimeError, match=r"not a picture that Pillow reads \(.*(pixels|size)"):
+                self.decode(self.png(*size))
+
+    def test_a_large_picture_of_one_color_is_read(self):
+        assert self.decode(self.png(3000, 3000, bytes(9001 * 3000))).shape == (3, 3000, 3000)
+
+    def test_formats_that_are_programs_are_not_opened(self, tmp_path):
+        program = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n%%EOF\n"
+        with pytest.raises(RuntimeError, match="not a picture"):
+            self.decode(program)
+        (tmp_path / "a").mkdir()
+        (tmp_path / "a" / "1.png").write_bytes(program)
+        with pytest.raises(RuntimeError, match="1.png: the bytes are not a picture"):
+            datasets.ImageFolder(tmp_path)[0]
+
+    def test_every_truncation_is_an_error(self):
+        for data in (self.png(4, 4, (b"\0" + bytes(12)) * 4), bytes(memoryview(io.encode_jpeg(cresset.zeros(3, 8, 8, dtype=cresset.uint8))))):
+            for size in range(1, len(data) - 20, 5):
+                with pytest.raises(RuntimeError, match="not a picture"):
+                    self.decode(data[:size])

@@ -70,7 +70,7 @@ def _members(path, file):
 DECODERS = {
     "txt": lambda data: data.decode("utf-8"),
     "text": lambda data: data.decode("utf-8"),
-    "json": json.loads,
+    "json": lambda data: json.loads(data.decode("utf-8")),
     "cls": lambda data: int(data),
     "id": lambda data: int(data),
     "npy": _array,
