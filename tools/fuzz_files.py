@@ -2,7 +2,7 @@
 
 Each input is a good file with bits, bytes, pieces or opcodes changed, or a pickle that would run code in Python's own unpickler. A reader may give a value
 or one of its errors. Anything else is a finding: another exception, code that runs, an import, a file that is written, more memory than SECURITY.md
-promises, ten seconds without an end, a page with a script, a terminal sequence in what is printed. The inputs depend on the seed alone.
+promises, ten seconds of work or two minutes without an end, a page with a script, a terminal sequence in what is printed. The inputs depend on the seed alone.
 
 The kinds: pt, module (saved whole), names, safetensors, npy, npz, tar, events, records (of runs), inspect, picture, idx, cifar. Beside one another they
 come in these proportions: WEIGHTS.
@@ -26,7 +26,6 @@ import signal
 import struct
 import sys
 import tarfile
-import tempfile
 import time
 import types
 import warnings
@@ -420,7 +419,7 @@ class Place:
     """One file in memory with a path, whose content is exchanged for each input."""
 
     def __init__(self):
-        self.file = os.memfd_create("fuzz") if hasattr(os, "memfd_create") else tempfile.TemporaryFile().fileno()
+        self.file = os.memfd_create("fuzz")
         self.path = f"/proc/{os.getpid()}/fd/{self.file}"
 
     def put(self, data):
@@ -588,23 +587,24 @@ def run(count, seed, report=None, kinds=None):
     if _audit not in run.hooked:
         sys.addaudithook(_audit)
         run.hooked.append(_audit)
-    has_alarm = hasattr(signal, "setitimer")
 
     def too_long(*_):
-        raise Finding("ten seconds without an end")
+        raise Finding("it does not end")
+
+    timers = {signal.SIGPROF: (signal.ITIMER_PROF, 10), signal.SIGALRM: (signal.ITIMER_REAL, 120)}
 
     def attempt(number):
         rng = random.Random(seed * 1_000_003 + number)
         kind, data = inputs.make(rng)
-        if has_alarm:
-            signal.setitimer(signal.ITIMER_REAL, 10)
+        for timer, seconds in timers.values():
+            signal.setitimer(timer, seconds)
         try:
             return kind, data, try_input(kind, data, rng.random() < 0.5)
         except Finding as finding:
             findings.append((number, f"{kind}: {finding}", data))
             return kind, data, "finding"
 
-    before = signal.signal(signal.SIGALRM, too_long) if has_alarm else None
+    before = {number: signal.signal(number, too_long) for number in timers}
     try:
         for start in range(0, count, BLOCK):
             block = range(start, min(count, start + BLOCK))
@@ -618,9 +618,9 @@ def run(count, seed, report=None, kinds=None):
             if report and (start + BLOCK) // report > start // report:
                 print(f"{start + BLOCK} inputs, {len(findings)} findings, {memory.peak >> 20} MB at most, {dict(outcomes)}", flush=True)
     finally:
-        if has_alarm:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+        for number, (timer, _) in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, before[number])
     return outcomes, findings, memory.peak
 
 

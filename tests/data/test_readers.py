@@ -280,6 +280,12 @@ class TestHostileShards:
 
 
 class TestHostileArrays:
+    def test_a_single_number_in_column_order_has_no_rows(self, tmp_path):
+        header = b"{'descr': '<f4', 'fortran_order': True, 'shape': (), }"
+        (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + bytes(4))
+        with pytest.raises(ValueError, match="single number"):
+            ArrayDataset(tmp_path / "a.npy")
+
     def test_records_of_an_archive_that_overlap_are_refused(self, tmp_path):
         numpy = pytest.importorskip("numpy")
         path = tmp_path / "a.npz"

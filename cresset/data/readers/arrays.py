@@ -71,7 +71,7 @@ def mapped_array(file, at, end, name):
     if flat.data_ptr() % dtype.itemsize:
         flat = flat.clone()
     flat = flat.view(dtype)
-    return flat.view(shape[::-1]).permute(*range(len(shape) - 1, -1, -1)) if by_columns else flat.view(shape)
+    return flat.view(shape[::-1]).permute(tuple(range(len(shape) - 1, -1, -1))) if by_columns else flat.view(shape)
 
 
 def arrays_of_archive(path, file):
