@@ -16,8 +16,7 @@ _MAX_KEY_PARTS = 1000  # of a tuple that is a key: hashing and comparing walk it
 _MAX_CROWD = 100  # keys of one dictionary with one hash: each new one is compared with all the others
 _BATCH = 1000  # elements that a container takes before its size is looked at
 _FULL = 35  # bytes an element in a table that has little room left
-_RANDOMLY_HASHED = {str, bytes}
-_SELDOM_ALIKE = {float, bool, type(None)}
+_SELDOM_ALIKE = {str, bytes, float, bool, type(None)}  # kinds whose values have hashes of their own, or random ones
 
 
 def promised(size):
@@ -70,7 +69,7 @@ class Budget:
     def check_key(self, container, key):
         """Refuse keys that take long to hash or to compare: many parts, or many that have the same hash."""
         kind = type(key)
-        if kind in _RANDOMLY_HASHED or kind in _SELDOM_ALIKE or (kind is int and -(2**60) < key < 2**60):
+        if kind in _SELDOM_ALIKE or (kind is int and -(2**60) < key < 2**60):
             return
         pending, parts = [key], 0
         while pending:
@@ -93,7 +92,8 @@ class Budget:
         while go_on:
             go_on, before = False, self.size_before(target)
             for key, value in itertools.islice(pairs, _BATCH):
-                self.check_key(target, key)
+                if type(key) is not str:
+                    self.check_key(target, key)
                 target[key] = value
                 go_on = True
                 if not is_plain:
@@ -105,7 +105,8 @@ class Budget:
         for start in range(0, len(elements), _BATCH):
             before = self.size_before(target)
             for element in elements[start : start + _BATCH]:
-                self.check_key(target, element)
+                if type(element) is not str:
+                    self.check_key(target, element)
                 target.add(element)
             self.grown(before, target)
 

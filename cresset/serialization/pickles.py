@@ -8,6 +8,7 @@ import codecs
 import collections
 import pickle
 import struct
+import sys
 
 __all__ = ["PickleReader", "global_names"]
 
@@ -49,7 +50,7 @@ class PickleReader:
     def read(self):
         """The value. Afterwards `at` is behind the pickle."""
         self.stack, self.memo = [], Memo(self.budget)
-        data, size, handlers, costs, stack, spend = self.data, self.size, _HANDLERS, _COSTS, self.stack, self.budget.spend
+        data, size, handlers, costs, stack, budget = self.data, self.size, _HANDLERS, _COSTS, self.stack, self.budget
         start, highest = self.at, 0
         try:
             while True:
@@ -63,11 +64,13 @@ class PickleReader:
                 if handler is None:
                     raise pickle.UnpicklingError(_refusal(opcode))
                 if cost := costs[opcode]:
-                    spend(cost)
+                    budget.left -= cost
+                    if budget.left < 0:
+                        budget.spend(0)
                 handler(self)
                 if len(stack) > highest:
                     highest += _SLOTS
-                    spend(_SLOT * _SLOTS)
+                    budget.spend(_SLOT * _SLOTS)
         except pickle.UnpicklingError as error:
             raise pickle.UnpicklingError(f"load: the pickle at byte {self.at - start}: {error}") from error.__cause__
         except (
@@ -239,7 +242,11 @@ def _pushes_sized(code, make):
     """For values whose size depends on the opcode's argument."""
 
     def handler(self):
-        self.stack.append(self.budget.spend_value(make(self)))
+        value, budget = make(self), self.budget
+        budget.left -= sys.getsizeof(value) + 16  # spend_value, written here for speed
+        if budget.left < 0:
+            budget.spend(0)
+        self.stack.append(value)
 
     _HANDLERS[code[0]] = handler
 
