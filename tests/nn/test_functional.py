@@ -82,6 +82,19 @@ class TestResampling:
         x = cresset.rand(shape)
         assert (F.interpolate(x, scale_factor=1.1, mode=mode) == x).all()  # 5 * 1.1 is cut to 5
 
+    def test_bytes_are_cut_to_bytes_after_each_dimension(self):
+        # A bicubic filter overshoots beside a step: along the row to 263 and -7, which are no bytes. The column then sees 255 and 0.
+        steps = cresset.tensor([[0, 0, 0, 255, 255, 255]] * 3 + [[0] * 6] * 3, dtype=cresset.uint8)
+        image = F.interpolate(steps[None, None], size=(6, 12), mode="bicubic")[0, 0]
+        assert image[0].tolist() == [0, 0, 0, 0, 0, 58, 197, 255, 255, 255, 255, 255] and image.dtype == cresset.uint8
+        taller = F.interpolate(steps[None, None], size=(12, 12), mode="bicubic")[0, 0]
+        assert taller[:, 11].tolist() == taller[:, 7].tolist()
+
+    @pytest.mark.parametrize("dtype", [cresset.int32, cresset.complex64, cresset.bool])
+    def test_what_is_no_image_is_refused_between_the_pixels(self, dtype):
+        with pytest.raises(NotImplementedError, match="mode bilinear is not implemented for torch"):
+            F.interpolate(cresset.ones(1, 1, 2, 2, dtype=dtype), size=3, mode="bilinear")
+
     @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
     def test_constants_stay_constant_with_antialiasing(self, mode):
         image = F.interpolate(cresset.ones(1, 1, 9, 7), size=(4, 3), mode=mode, antialias=True)

@@ -65,17 +65,18 @@ def interpolate(
     if mode == "area":
         return _AREA[spatial](input, sizes[0] if spatial == 1 else sizes)
 
-    # Halves and bytes are interpolated as float32 and rounded once; on the CPU the weights of all modes but bilinear have the
-    # precision of the halves, as PyTorch's have there.
-    dtype = input.dtype
-    halves = dtype in (cresset.float16, cresset.bfloat16) and mode != "bilinear" and input.device.type == "cpu"
-    narrow = not mode.startswith("nearest") and dtype not in (cresset.float32, cresset.float64)
-    result = input.to(cresset.float32) if narrow else input
+    # Halves are interpolated as float32 and rounded once; on the CPU the weights of all modes but bilinear have the precision
+    # of the halves, as PyTorch's have there. Bytes are rounded after each dimension.
+    dtype, between = input.dtype, not mode.startswith("nearest")
+    if between and not (dtype.is_floating_point or (dtype == cresset.uint8 and mode in ("bilinear", "bicubic"))):
+        raise NotImplementedError(f"interpolate: mode {mode} is not implemented for {dtype}")
+    precision = None
+    if between and (dtype == cresset.uint8 or (dtype.itemsize == 2 and mode != "bilinear" and input.device.type == "cpu")):
+        precision = dtype
+    result = input.to(dtype if dtype == cresset.float64 else cresset.float32) if between else input
     for k in reversed(range(spatial)):
-        result = _resize(result, k + 2, sizes[k], scales[k], mode, align_corners, antialias, dtype if halves else None)
-    if not narrow:
-        return result
-    return result.to(dtype) if dtype.is_floating_point else (result + 0.5).floor().clamp(0, 255).to(dtype)
+        result = _resize(result, k + 2, sizes[k], scales[k], mode, align_corners, antialias, precision)
+    return result.to(dtype)
 
 
 def _target(input, size, scale_factor, recompute, mode):
@@ -104,22 +105,25 @@ def _target(input, size, scale_factor, recompute, mode):
 
 
 def _resize(input, dim, size, scale, mode, align_corners, antialias, precision):
-    """`input` with `size` elements along `dim`; the weights are rounded to the dtype `precision`, if it is not None."""
-    old = input.size(dim)
-    if old == size and not antialias and mode.endswith("linear"):  # whatever the scale was that gave this size
+    """`input` with `size` elements along `dim`. `precision` is what the weights are rounded to: a half dtype, uint8 or None."""
+    old, bytes_ = input.size(dim), precision == cresset.uint8
+    if old == size and (antialias or bytes_ or mode.endswith("linear")):  # whatever the scale was that gave this size
         return input
     if align_corners:
         step = (old - 1) / (size - 1) if size > 1 else 0.0
     else:
         step = 1.0 / scale if scale else old / size
-    dtype = cresset.float64 if input.dtype is cresset.float64 else cresset.float32
+    dtype = cresset.float64 if bytes_ or input.dtype is cresset.float64 else cresset.float32
     if mode.startswith("nearest"):
         at = cresset.arange(size, dtype=cresset.float32, device=input.device)
         at = ((at + 0.5 if mode == "nearest-exact" else at) * step).floor()
         return input.index_select(dim, at.long().clamp(0, old - 1))
     if antialias:
         matrix = _filter_matrix(old, size, step, mode, dtype, input.device)
-        return input @ matrix.mT if dim == input.ndim - 1 else matrix @ input
+        matrix, bits = _whole_weights(matrix) if bytes_ else (matrix, 0)
+        input = input.to(matrix.dtype)
+        result = input @ matrix.mT if dim == input.ndim - 1 else matrix @ input
+        return _rounded_bytes(result, bits) if bytes_ else result
 
     at = cresset.arange(size, dtype=dtype, device=input.device)
     at = at * step if align_corners else (at + 0.5) * step - 0.5
@@ -132,12 +136,38 @@ def _resize(input, dim, size, scale, mode, align_corners, antialias, precision):
         first = at.long().clamp(max=old - 1)
         indices = [first, (first + 1).clamp(max=old - 1)]
         part = (at - first).clamp(0, 1)
-        part = part if precision is None else part.to(precision)
+        part = part if precision is None or bytes_ else part.to(precision)
         weights = [1 - part, part]
-    if precision is not None:
+    if bytes_:
+        places, start = cresset.stack(indices, 1), indices[0][:, None]  # weights of the same place, at an end, are added up
+        merged = cresset.zeros(size, len(weights), dtype=dtype, device=input.device)
+        merged, bits = _whole_weights(merged.scatter_add(1, places - start, cresset.stack(weights, 1)))
+        indices = [(start[:, 0] + k).clamp(max=old - 1) for k in range(len(weights))]
+        weights, input = merged.unbind(1), input.to(merged.dtype)
+    elif precision is not None:
         weights = [w.to(precision).to(dtype) for w in weights]
     shape = [-1] + [1] * (input.ndim - 1 - dim)
-    return sum(input.index_select(dim, i) * w.reshape(shape) for i, w in zip(indices, weights, strict=True))
+    result = sum(input.index_select(dim, i) * w.reshape(shape) for i, w in zip(indices, weights, strict=True))
+    return _rounded_bytes(result, bits) if bytes_ else result
+
+
+def _whole_weights(weights):
+    """Weights of bytes, in rows, as whole numbers, and the power of two that they were multiplied by.
+
+    Image libraries, and PyTorch, weigh bytes by whole numbers, the largest of which has 15 bits.
+    """
+    top, bits = float(weights.max()), 0
+    while bits < 22 and int(0.5 + top * 2 ** (bits + 1)) < 2**15:
+        bits += 1
+    weights = weights * 2**bits
+    weights = (weights + 0.5 * weights.sign()).trunc()
+    exact = 255 * float(weights.abs().sum(1).max()) + 2 ** (bits - 1) < 2**24  # float32 holds each sum
+    return weights.to(cresset.float32) if exact else weights, bits
+
+
+def _rounded_bytes(sums, bits):
+    """Sums of bytes times whole weights as bytes, which are held as float32."""
+    return ((sums + 2 ** (bits - 1)) * 0.5**bits).floor().clamp(0, 255).to(cresset.float32)
 
 
 def cubic_weights(t, a=-0.75):
