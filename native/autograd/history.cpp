@@ -12,7 +12,8 @@ namespace {
 struct Geometry {
   Dims sizes, strides;
   int64_t offset;
-  explicit Geometry(const Tensor& t) : sizes(t.sizes()), strides(t.strides()), offset(t.offset()) {}
+  Dtype dtype;
+  explicit Geometry(const Tensor& t) : sizes(t.sizes()), strides(t.strides()), offset(t.offset()), dtype(t.dtype()) {}
 };
 
 const Operator& op(const char* name) {
@@ -25,17 +26,32 @@ const Operator& op(const char* name) {
 Tensor fresh_base(const Geometry& base, const Tensor& like, bool zero) {
   const bool dense = is_dense(base.sizes, base.strides);
   if (like->level) {
-    Tensor t = call_operator(op("new_empty_strided"), like, DimsView(base.sizes), DimsView(dense ? base.strides : contiguous_strides(base.sizes)));
+    Tensor t = call_operator(op("new_empty_strided"), like, DimsView(base.sizes), DimsView(dense ? base.strides : contiguous_strides(base.sizes)), base.dtype);
     return zero ? call_operator(op("zero_"), t) : t;
   }
-  Tensor t = empty(TensorInfo{base.sizes, dense ? base.strides : contiguous_strides(base.sizes), like.dtype(), like.device()});
+  Tensor t = empty(TensorInfo{base.sizes, dense ? base.strides : contiguous_strides(base.sizes), base.dtype, like.device()});
   if (zero) fill(t, Scalar(0));
   return t;
 }
 
 Tensor part_of(const Tensor& whole, const Geometry& view, const Geometry& base) {
   check(is_dense(base.sizes, base.strides), "backward: a view of a tensor that is not dense was changed in place; clone it before the change");
-  return call_operator(op("as_strided"), whole, DimsView(view.sizes), DimsView(view.strides), Scalar(view.offset - base.offset));
+  if (view.dtype == base.dtype)
+    return call_operator(op("as_strided"), whole, DimsView(view.sizes), DimsView(view.strides), Scalar(view.offset - base.offset));
+  // A view of complex numbers as real ones or the other way round: sizes, strides and offset count its own elements.
+  const int64_t count = whole.numel();
+  Tensor line;
+  int64_t offset;
+  if (is_complex(base.dtype)) {
+    line = call_operator(op("view_as_real"), call_operator(op("as_strided"), whole, DimsView(Dims{count}), DimsView(Dims{1}), Scalar(int64_t{0})));
+    offset = view.offset - 2 * base.offset;
+  } else {
+    const int64_t start = 2 * view.offset - base.offset, odd = start % 2;
+    line = call_operator(op("as_strided"), whole, DimsView(Dims{(count - odd) / 2, 2}), DimsView(Dims{2, 1}), Scalar(odd));
+    line = call_operator(op("view_as_complex"), line);
+    offset = (start - odd) / 2;
+  }
+  return call_operator(op("as_strided"), line, DimsView(view.sizes), DimsView(view.strides), Scalar(offset));
 }
 
 class AsStridedView : public Node {

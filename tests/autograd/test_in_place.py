@@ -59,6 +59,41 @@ def test_overwritten_values_have_no_gradient():
     assert x.grad.tolist() == [2, 0, 2]
 
 
+COMPLEX_OF_REAL = {
+    "all": cresset.view_as_complex,
+    "transposed": lambda b: cresset.view_as_complex(b).t(),
+    "a row": lambda b: cresset.view_as_complex(b)[1],
+    "of a part": lambda b: cresset.view_as_complex(b[1]),
+    "real part of it": lambda b: cresset.view_as_complex(b).real,
+}
+REAL_OF_COMPLEX = {
+    "both parts": cresset.view_as_real,
+    "one part": lambda b: cresset.view_as_real(b)[..., 1],
+    "real": lambda b: b.real,
+    "imag, transposed": lambda b: b.imag.transpose(0, 2),
+    "of a row": lambda b: b[1].imag,
+}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "view"),
+    [(cresset.float64, v) for v in COMPLEX_OF_REAL.values()] + [(cresset.complex128, v) for v in REAL_OF_COMPLEX.values()],
+    ids=[*COMPLEX_OF_REAL, *REAL_OF_COMPLEX],
+)
+def test_a_change_of_a_view_as_complex_or_real_numbers_reaches_the_base_and_its_other_views(dtype, view):
+    x = cresset.arange(8, dtype=cresset.float64).sub(2).div(3).reshape(2, 2, 2).to(dtype).requires_grad_()
+
+    def changed(x):
+        base = x * (1 + 2j if dtype.is_complex else 1)
+        other = view(base)
+        part = view(base)
+        part.mul_(part.sin())
+        part.exp_()
+        return base, part, other, base[1]
+
+    assert cresset.autograd.gradcheck(changed, x) and cresset.autograd.gradgradcheck(changed, x)
+
+
 def test_second_derivative_through_a_changed_view():
     x = leaf(1.0, 2.0)
     y = x * 1
