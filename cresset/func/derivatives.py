@@ -305,7 +305,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         by_output, start = [], 0
         for item in outputs:
             size = item.numel()
-            parts = [block.narrow(0, start, size).reshape(*item.shape, *block.shape[1:]) for block in blocks]
+            parts = [block.narrow(0, start, size).reshape((*item.shape, *block.shape[1:])) for block in blocks]
             by_output.append(tree_unflatten(parts, in_spec))
             start += size
         jacobians = tree_unflatten(by_output, out_spec)
@@ -352,7 +352,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
             parts, start = [], 0
             for tensor in chosen:
                 part = block.narrow(0, start, tensor.numel())
-                parts.append(part.movedim(0, -1).reshape(*block.shape[1:], *tensor.shape))
+                parts.append(part.movedim(0, -1).reshape((*block.shape[1:], *tensor.shape)))
                 start += tensor.numel()
             tree = tree_unflatten(parts, in_spec)
             found.append(tree[0] if isinstance(argnums, int) else tree)

@@ -241,5 +241,5 @@ def batched(items, batch):
     if len(counts) > 1:
         raise RuntimeError(f"Expect the same number of specified elements per batch, got {sorted(counts)}")
     parts = [cresset.stack(list(part)) for part in zip(*(item._parts for item in items), strict=True)]
-    parts = [part.reshape(*batch, *part.shape[1:]) for part in parts]
+    parts = [part.reshape((*batch, *part.shape[1:])) for part in parts]
     return compressed(*parts, (*batch, *items[0].shape), items[0]._layout)

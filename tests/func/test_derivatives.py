@@ -130,6 +130,12 @@ def test_jacobians_have_the_structure_of_results_and_arguments():
     assert jacrev(cresset.sin, chunk_size=2)(X).tolist() == jacrev(cresset.sin)(X).tolist() == jacrev(cresset.sin, chunk_size=1)(X).tolist()
 
 
+def test_the_jacobian_of_a_number_by_a_number_is_a_number():
+    x = cresset.tensor(2.0)
+    assert jacfwd(lambda x: x * x)(x).item() == jacrev(lambda x: x * x)(x).item() == 4.0
+    assert jacfwd(lambda x: x**3, argnums=(0,))(x)[0].shape == ()
+
+
 def test_linearize_runs_the_function_once():
     calls = []
 
