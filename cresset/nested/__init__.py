@@ -109,6 +109,8 @@ def nested_tensor_from_jagged(values, offsets=None, lengths=None, jagged_dim=Non
         raise RuntimeError(f"nested_tensor_from_jagged(): offsets must begin with 0, not decrease and end within the {size} values, got {places}")
     elif places[-1] < size:
         values = values.narrow(ragged - 1, 0, places[-1])
+    if not values.requires_grad:
+        values = values.detach()  # requires_grad_() of the whole is none of the given tensor's
     return nested(values, cresset.jagged, offsets, ragged, lengths)
 
 

@@ -221,11 +221,14 @@ def as_index(value, device):
 
 
 def recorded_values(values, dtype, device, requires_grad):
-    """Values as the recorded part: a new leaf with requires_grad, else a result of the given ones."""
+    """Values as the recorded part: a new leaf with requires_grad, else a result of the given ones, in their memory.
+
+    Never the given tensor itself: requires_grad_() of the whole would be the given tensor's.
+    """
     given = cresset.as_tensor(values, dtype=dtype, device=device)
     if requires_grad:
         return given.detach().requires_grad_()
-    return given.view(given.shape) if given.requires_grad and cresset.is_grad_enabled() else given
+    return given.view(given.shape) if given.requires_grad and cresset.is_grad_enabled() else given.detach()
 
 
 def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None, is_coalesced=None):

@@ -161,3 +161,10 @@ def test_a_nested_tensor_has_one_memory_format():
     assert x.is_contiguous(memory_format=cresset.contiguous_format)
     with pytest.raises(RuntimeError, match="no memory format"):
         x.is_contiguous(memory_format=cresset.channels_last)
+
+
+def test_a_jagged_tensor_that_requires_a_gradient_leaves_the_given_values_alone():
+    values = cresset.ones(4, 2)
+    jagged = cresset.nested.nested_tensor_from_jagged(values, cresset.tensor([0, 1, 4])).requires_grad_()
+    (jagged * 2).values().sum().backward()
+    assert jagged.is_leaf and jagged.grad is not None and not values.requires_grad and values.grad is None
