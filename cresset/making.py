@@ -3,6 +3,7 @@
 import warnings
 
 from . import _native
+from .storage import TypedStorage, is_storage
 
 Tensor = _native.Tensor
 
@@ -25,7 +26,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         if hasattr(type(data), "_recorded"):  # sparse or nested: its parts are copied
             copied = data.detach().clone().to(dtype or data.dtype)
             return copied.requires_grad_() if requires_grad else copied
-    made = _native.make_tensor(data, dtype, device)
+    made = _made(data, dtype, device)
     if pin_memory:
         made = made.pin_memory()
     return made.requires_grad_() if requires_grad else made
@@ -53,7 +54,20 @@ def as_tensor(data, dtype=None, device=None):
     if hasattr(data, "__array_interface__") and hasattr(data, "flags"):
         shared = _native.from_buffer(data) if data.dtype.byteorder != ">" else _native.make_tensor(data.tolist(), dtype, device)
         return shared.to(device=device, dtype=dtype)
-    return _native.make_tensor(data, dtype, device)
+    return _made(data, dtype, device)
+
+
+def _made(data, dtype, device):
+    """A new tensor of numbers, nested sequences of them, or the memory of a storage."""
+    if not is_storage(data):
+        return _native.make_tensor(data, dtype, device)
+    if isinstance(data, TypedStorage):
+        dtype = dtype or _native.get_default_dtype()
+        if data.dtype != dtype:
+            raise RuntimeError(f"tensor: Expected a Storage of type {dtype} or an UntypedStorage, but got {data.dtype}")
+        data = data.untyped()
+    whole = _native.make_tensor([], dtype or _native.int64, data.device).set_(data)
+    return whole.clone().to(device=device)
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):

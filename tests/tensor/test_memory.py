@@ -244,3 +244,15 @@ class TestCopies:
     def test_small_objects_pickle_and_copy(self, thing):
         assert pickle.loads(pickle.dumps(thing)) == copy.deepcopy(thing) == copy.copy(thing) == thing
         assert type(pickle.loads(pickle.dumps(thing))) is type(thing)
+
+
+def test_a_tensor_of_a_storage_reads_its_bytes_as_the_dtype():
+    numbers = torch.tensor([1.5, -2.0])
+    assert torch.tensor(numbers.untyped_storage(), dtype=torch.float32).tolist() == [1.5, -2.0]
+    assert torch.tensor(numbers.untyped_storage(), dtype=torch.int32).tolist() == numbers.view(torch.int32).tolist()
+    assert torch.as_tensor(numbers.storage()).tolist() == [1.5, -2.0]
+    copied = torch.tensor(numbers.storage())
+    copied.zero_()
+    assert numbers.tolist() == [1.5, -2.0]
+    with pytest.raises(RuntimeError, match="Expected a Storage of type torch.float64 or an UntypedStorage, but got torch.float32"):
+        torch.tensor(numbers.storage(), dtype=torch.float64)
