@@ -6,10 +6,11 @@ there for a moment only, such as a dictionary's old table while its new one is f
 """
 
 import itertools
+import json
 import pickle
 import sys
 
-__all__ = ["TIMES", "Budget", "json_cost", "promised"]
+__all__ = ["TIMES", "Budget", "json_cost", "promised", "read_json"]
 
 TIMES, FREE = 16, 16 << 20
 _MAX_KEY_PARTS = 1000  # of a tuple that is a key: hashing and comparing walk it natively, however deep or shared it is
@@ -109,6 +110,16 @@ class Budget:
                     self.check_key(target, element)
                 target.add(element)
             self.grown(before, target)
+
+
+def read_json(data, **settings):
+    """The value of JSON in bytes; a ValueError if it takes more memory than a file of this size may, or is none. `settings` are those of json.loads."""
+    if json_cost(data) > promised(len(data)):
+        raise ValueError(f"its values take more memory than {TIMES} times its {len(data)} bytes and {FREE >> 20} MB")
+    try:
+        return json.loads(data.decode("utf-8"), **settings)
+    except RecursionError:
+        raise ValueError("its values are nested too deeply") from None
 
 
 def json_cost(text):

@@ -299,7 +299,7 @@ def replaced_when_whole(path):
     folder, name = os.path.split(os.fsdecode(target))
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {os.path.dirname(os.fsdecode(path))} does not exist.")
-    clear_abandoned(folder, name)
+    clear_abandoned(folder)
     file, temporary = _new_file(folder, name)
     try:
         with file:
@@ -322,16 +322,16 @@ def replaced_when_whole(path):
 
 
 # Note [Files of killed saves]
-# A save that is killed cannot remove its temporary file; the next save to the same path does. As long as a process writes it, the file is locked with
+# A save that is killed cannot remove its temporary file; the next save into the folder does. As long as a process writes it, the file is locked with
 # flock, which the system gives up for a process that dies, whoever it was: what can be locked has no owner. Folders are shared between machines, and not
 # every network file system shares locks, so the name carries the machine, and only files of this one are looked at.
 
 
-def _stem(name):
+def _machine():
     import platform
     import zlib
 
-    return f".{name[:100]}.{zlib.crc32(platform.node().encode()):08x}."
+    return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
 def _lock(file, wait):
@@ -348,7 +348,7 @@ def _lock(file, wait):
 def _new_file(folder, name):
     """(a new file beside `name`, open and locked, its path)."""
     while True:
-        temporary = os.path.join(folder, f"{_stem(name)}{os.getpid()}.{os.urandom(4).hex()}.tmp")
+        temporary = os.path.join(folder, f".{name[:50]}.{_machine()}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         file = open(descriptor, "r+b")  # noqa: SIM115  (closed by the caller)
         _lock(file, wait=True)
@@ -357,12 +357,12 @@ def _new_file(folder, name):
         file.close()
 
 
-def clear_abandoned(folder, name):
-    """Remove the temporary files of saves to `name` whose processes are gone. See Note [Files of killed saves]."""
-    stem = _stem(name)
+def clear_abandoned(folder):
+    """Remove the temporary files of saves whose processes are gone. See Note [Files of killed saves]."""
+    temporary = re.compile(rf"\..{{1,50}}\.{_machine()}\.\d+\.[0-9a-f]{{8}}\.tmp", re.DOTALL)
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if not (entry.name.startswith(stem) and re.fullmatch(r"\d+\.[0-9a-f]{8}\.tmp", entry.name[len(stem) :])):
+            if not (entry.name.endswith(".tmp") and temporary.fullmatch(entry.name)):
                 continue
             with contextlib.suppress(OSError):
                 descriptor = os.open(entry.path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

@@ -274,6 +274,14 @@ class TestHostileShards:
             with pytest.raises(ValueError):
                 list(TarDataset(shard(tmp_path, {"a.txt": b"1"}, sizes={"a.txt": size}.items())))
 
+    def test_json_that_takes_much_memory_is_refused(self, tmp_path):
+        data = b"[" + b"[]," * 1_000_000 + b"0]"
+        with pytest.raises(ValueError, match="more memory than 16 times"):
+            list(TarDataset(shard(tmp_path, {"a.json": data})))
+        (tmp_path / "a.jsonl").write_bytes(data)
+        with pytest.raises(ValueError, match="line 1: not JSON: its values take more memory"):
+            JsonLinesDataset(tmp_path / "a.jsonl")[0]
+
     def test_json_is_utf_8(self, tmp_path):
         with pytest.raises(ValueError, match="cannot be decoded"):
             list(TarDataset(shard(tmp_path, {"a.json": "[1]".encode("utf-32-be")})))

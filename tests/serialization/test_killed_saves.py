@@ -40,10 +40,11 @@ def temporary_files(folder):
     return sorted(name for name in os.listdir(folder) if name.endswith(".tmp"))
 
 
-def test_the_next_save_removes_what_a_killed_one_left(tmp_path):
+@pytest.mark.parametrize("first", ["a.pt", "b.pt", "a\nb", "ä"])
+def test_the_next_save_removes_what_a_killed_one_left(tmp_path, first):
     path = tmp_path / "a.pt"
-    for _ in range(2):
-        with start(path, "kill") as process:
+    for killed in (tmp_path / first, path):
+        with start(killed, "kill") as process:
             pass
         assert process.returncode == -signal.SIGKILL
     assert len(temporary_files(tmp_path)) == 1  # the second start has removed the first one's
@@ -62,10 +63,9 @@ def test_what_a_living_process_writes_stays(tmp_path):
     assert process.returncode == 0 and temporary_files(tmp_path) == [] and cresset.load(path) == []
 
 
-def test_files_of_other_saves_other_machines_and_other_kinds_stay(tmp_path, monkeypatch):
-    stem = saving._stem("a.pt")
+def test_files_of_other_machines_and_other_kinds_stay(tmp_path):
+    stem = f".a.pt.{saving._machine()}."
     keep = [
-        ".b.pt" + stem[5:] + "1.00000000.tmp",  # of another path
         ".a.pt.ffffffff.1.00000000.tmp",  # of another machine
         stem + "1.tmp", stem + "x.00000000.tmp", stem + "1.00000000.tmp.old", ".a.pt.tmp",
     ]  # fmt: skip
@@ -103,3 +103,9 @@ def test_many_processes_that_save_to_one_path_never_lose_a_file(tmp_path):
         _, error = process.communicate()
         assert process.returncode == 0, error.decode()
     assert os.listdir(tmp_path) == ["a.pt"] and cresset.load(path) == [39]
+
+
+def test_a_long_name_of_wide_letters_is_saved(tmp_path):
+    path = tmp_path / ("\U0001f600" * 60)
+    cresset.save([1], path)
+    assert cresset.load(path) == [1]

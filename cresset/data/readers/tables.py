@@ -5,7 +5,6 @@ The file is read once to note where each record starts (eight bytes a record); l
 
 import array
 import csv
-import json
 import operator
 import os
 
@@ -124,10 +123,12 @@ class JsonLinesDataset(RecordFile):
         super().__init__(path, "utf-8", transform)
 
     def __getitem__(self, index):
+        from ...serialization.bounds import read_json
+
         text, line = self.text(index)
         try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            value = read_json(text.encode())
+        except ValueError as error:
             raise ValueError(f"{self.path}, line {line}: not JSON: {error}") from None
         return self.finish(value)
 

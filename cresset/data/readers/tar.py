@@ -2,7 +2,6 @@
 
 import glob
 import io
-import json
 import math
 import os
 import re
@@ -30,6 +29,12 @@ def _array(data):
 
 def _tensors(data):
     return cresset.load(io.BytesIO(data), weights_only=True)
+
+
+def _json(data):
+    from ...serialization.bounds import read_json
+
+    return read_json(data)
 
 
 def _safetensors(data):
@@ -70,7 +75,7 @@ def _members(path, file):
 DECODERS = {
     "txt": lambda data: data.decode("utf-8"),
     "text": lambda data: data.decode("utf-8"),
-    "json": lambda data: json.loads(data.decode("utf-8")),
+    "json": _json,
     "cls": lambda data: int(data),
     "id": lambda data: int(data),
     "npy": _array,
