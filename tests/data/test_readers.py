@@ -288,6 +288,12 @@ class TestHostileShards:
 
 
 class TestHostileArrays:
+    def test_an_archive_of_thousands_of_arrays_takes_one_descriptor(self, tmp_path):
+        numpy = pytest.importorskip("numpy")
+        numpy.savez(tmp_path / "a.npz", **{f"x{n}": numpy.full(2, n) for n in range(3000)})
+        rows = ArrayDataset(tmp_path / "a.npz")
+        assert rows[1]["x2999"].item() == 2999
+
     def test_a_single_number_in_column_order_has_no_rows(self, tmp_path):
         header = b"{'descr': '<f4', 'fortran_order': True, 'shape': (), }"
         (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + bytes(4))

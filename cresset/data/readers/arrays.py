@@ -53,8 +53,13 @@ def _entries(text, name):
     return found
 
 
-def mapped_array(file, at, end, name):
-    """The tensor on the array in NumPy's format from byte `at` to `end` of the file. Its bytes are read when they are looked at."""
+def mapped(file):
+    """The file as memory. Its bytes are read when they are looked at; what is written does not reach the file."""
+    return mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+
+
+def mapped_array(file, memory, at, end, name):
+    """The tensor on the array in NumPy's format from byte `at` to `end` of the file, which is mapped to `memory`."""
     file.seek(at)
     shape, described, by_columns = read_numpy_header(file, name)
     match = re.fullmatch(r"[<|=]?([a-zA-Z]\d+|\?)", described)
@@ -66,7 +71,6 @@ def mapped_array(file, at, end, name):
         return cresset.empty(shape, dtype=dtype)
     if start + size > end:
         raise ValueError(f"{name}: the array needs {size} bytes, the file ends before")
-    memory = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
     flat = cresset.frombuffer(memory, dtype=cresset.uint8, count=size, offset=start)
     if flat.data_ptr() % dtype.itemsize:
         flat = flat.clone()
@@ -83,12 +87,12 @@ def arrays_of_archive(path, file):
         records = ArchiveReader(FileSource(file, path), flat=True).records
     except RuntimeError as error:
         raise ValueError(f"{path}: {error}") from None
-    found = {}
+    found, memory = {}, mapped(file)
     for record in records.values():
         name = record.name.removesuffix(".npy")
         if record.unpacked is not None:
             raise ValueError(f"{path}: {name!r} is compressed and cannot be mapped; write it with numpy.savez, not savez_compressed")
-        found[name] = mapped_array(file, record.at, record.at + record.size, f"{path}: {name!r}")
+        found[name] = mapped_array(file, memory, record.at, record.at + record.size, f"{path}: {name!r}")
     return found
 
 
@@ -116,7 +120,7 @@ class ArrayDataset(Dataset):
         with open(self.path, "rb") as file:
             start = file.read(16)
             if start[:6] == b"\x93NUMPY":
-                arrays, self.single = {"array": mapped_array(file, 0, os.fstat(file.fileno()).st_size, self.path)}, True
+                arrays, self.single = {"array": mapped_array(file, mapped(file), 0, os.fstat(file.fileno()).st_size, self.path)}, True
                 if self.names is not None:
                     raise ValueError(f"ArrayDataset: {self.path} has one array without a name; leave out names={self.names!r}")
             elif start[:4] == b"PK\x03\x04":
