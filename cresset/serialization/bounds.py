@@ -72,14 +72,22 @@ class Budget:
         kind = type(key)
         if kind in _SELDOM_ALIKE or (kind is int and -(2**60) < key < 2**60):
             return
-        pending, parts = [key], 0
+        pending, parts, is_random, bits = [key], 0, False, 0
         while pending:
             part = pending.pop()
             parts += 1
+            if type(part) is int:
+                bits += part.bit_length()
+            elif type(part) in (str, bytes):
+                is_random = is_random or len(part) > 0  # hashed with a number that no file knows
+            else:
+                bits += 0 if isinstance(part, (tuple, frozenset)) else 64
             if parts > _MAX_KEY_PARTS:
                 raise pickle.UnpicklingError(f"a key of a dictionary or set has more than {_MAX_KEY_PARTS} parts")
             if isinstance(part, (tuple, frozenset)):
                 pending.extend(part)
+        if is_random or bits < 60:  # too few different keys to have one hash of 64 bits in common
+            return
         _, crowd = self.crowds.setdefault(id(container), (container, {}))
         hashed = hash(key)
         crowd[hashed] = crowd.get(hashed, 0) + 1

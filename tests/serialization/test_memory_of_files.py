@@ -176,6 +176,8 @@ def test_no_directory_takes_more_memory_than_promised(tmp_path):
         [{"a": n, "b": [n]} for n in range(30_000)],
         {n << 61: None for n in range(20_000)},
         set(range(200_000)),
+        {(str(n), str(n + 1)): n for n in range(100_000)},
+        {(n, n + 1): n for n in range(100_000)},
         [(n, n) for n in range(100_000)],
         [True] * 1_000_000,
     ],
@@ -209,6 +211,8 @@ SLOW = {
     "a set with one hash": b"\x8f(" + b"".join(b"\x8a\x0b" + (n * (2**61 - 1)).to_bytes(11, "little", signed=True) for n in range(30_000)) + b"\x90.",
     "complex numbers with one hash": b"}(" + fuzz.named("builtins", "complex") + b"q\x00N"
     + b"".join(b"h\x00J" + struct.pack("<i", -1000003 * n) + b"J" + struct.pack("<i", n) + b"\x86RN" for n in range(2000)) + b"u.",
+    "pairs of numbers with one hash": b"}(" + b"".join(
+        b"\x8a\x0b" + (n * (2**61 - 1)).to_bytes(11, "little", signed=True) + b"N\x86N" for n in range(30_000)) + b"u.",
     # Two keys that are equal, each a tower of pairs: comparing them would visit every path.
     "equal towers of pairs": b"}" + 2 * ((b"(K\x01\x91" + b"q\x00(h\x00h\x00\x86\x91" * 40 + b"Ns").replace(b"q\x00(h\x00", b"q\x000(h\x00")) + b".",
     "names of shared lists for a storage": b"]" + b"q\x00(h\x00h\x00l" * 60 + b"q\x01(" + text("storage") + fuzz.named("torch", "FloatStorage") + b"h\x01" + text("cpu") + b"K\x01tQ.",
