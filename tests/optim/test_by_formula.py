@@ -143,6 +143,19 @@ def test_a_rate_can_be_learned():
     assert lr.grad.item() == -7.0  # the gradients, added up
 
 
+def test_a_differentiable_step_has_a_gradient_for_what_it_keeps_in_one_number():
+    def step(product):
+        p = cresset.tensor([1.0, 2.0], dtype=cresset.float64).clone()
+        p.grad = cresset.tensor([0.5, -1.0], dtype=cresset.float64)
+        optimizer = optim.NAdam([p], lr=0.9, differentiable=True)
+        kept = {name: cresset.full((2,), 0.3, dtype=cresset.float64) for name in ("exp_avg", "exp_avg_sq")}
+        optimizer.state[p].update(kept, step=cresset.tensor(10.0), mu_product=product.clone())
+        optimizer.step()
+        return p
+
+    assert cresset.autograd.gradcheck(step, cresset.tensor(0.7, dtype=cresset.float64, requires_grad=True))
+
+
 def test_an_error_changes_no_parameter():
     good, bad = nn.Parameter(cresset.ones(2)), nn.Parameter(cresset.ones(3))
     optimizer = optim.Adam([{"params": [good]}, {"params": [bad]}], lr=0.5)
