@@ -73,7 +73,7 @@ def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None):
         raise RuntimeError("norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all dimensions of the input")
     if isinstance(ord, (int, float)) and ord < 0:
         raise RuntimeError(f"norm: a norm of order {ord} is zero wherever a zero is not kept; call to_dense() first")
-    result = cresset.linalg.vector_norm(values, 2 if ord in (None, "fro") else ord, dtype=dtype) if values.numel() else values.sum()
+    result = cresset.linalg.vector_norm(values, 2 if ord in (None, "fro") else ord, dtype=dtype) if values.numel() else values.abs().sum()
     return result.reshape((1,) * input.dim()) if keepdim else result
 
 

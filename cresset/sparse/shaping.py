@@ -110,7 +110,7 @@ def select(input, dim, index):
         return coo(indices, values.select(at - k + 1, index), size, input._is_coalesced)
     found = indices[at] == index
     if k == 1:
-        return values[found].sum(0)
+        return values[found].sum(0, dtype=values.dtype)
     return coo(cresset.cat([indices[:at], indices[at + 1 :]])[:, found], values[found], size, input._is_coalesced)
 
 

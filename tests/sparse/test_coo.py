@@ -219,3 +219,12 @@ def test_derivatives_agree_with_finite_differences():
         lambda v: cresset.sparse_coo_tensor(index, v, (2, 3)).square().sum(1).to_dense(),
     ):
         assert cresset.autograd.gradcheck(function, (v,))
+
+
+def test_an_element_keeps_the_dtype():
+    twice = cresset.sparse_coo_tensor([[0, 0], [2, 2]], cresset.tensor([3, 4], dtype=cresset.int16), (2, 3))
+    assert twice[0, 2].dtype == cresset.int16 and twice[0, 2].item() == 7
+
+
+def test_the_norm_of_no_complex_numbers_is_real():
+    assert cresset.sparse_coo_tensor(size=(2, 0), dtype=cresset.complex64).norm().dtype == cresset.float32
