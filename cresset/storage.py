@@ -16,25 +16,32 @@ class UntypedStorage:
         if isinstance(size, int):
             import cresset
 
-            self._bytes = cresset.empty(size, dtype=_native.uint8, device=device)
+            self._memory = cresset.empty(size, dtype=_native.uint8, device=device)
         else:
-            self._bytes = _native.make_tensor(size, _native.uint8, device)
+            self._memory = _native.make_tensor(size, _native.uint8, device)
 
     @classmethod
     def _of(cls, tensor):
         storage = cls.__new__(cls)
-        storage._bytes = _native.storage_bytes(tensor)
+        storage._memory = _native.storage_bytes(tensor)
         return storage
 
+    @property
+    def _bytes(self):
+        """All bytes as a tensor, also after the storage was resized through somebody else."""
+        if self._memory.numel() != _native.storage_info(self._memory)[2]:
+            self._memory = _native.storage_bytes(self._memory)
+        return self._memory
+
     def data_ptr(self):
-        return _native.storage_info(self._bytes)[1]
+        return _native.storage_info(self._memory)[1]
 
     @property
     def _cdata(self):
-        return _native.storage_info(self._bytes)[0]
+        return _native.storage_info(self._memory)[0]
 
     def nbytes(self):
-        return _native.storage_info(self._bytes)[2]
+        return _native.storage_info(self._memory)[2]
 
     size = nbytes
 
@@ -88,8 +95,7 @@ class UntypedStorage:
         return self
 
     def resize_(self, size):
-        _native.resize_storage(self._bytes, size)
-        self._bytes = _native.storage_bytes(self._bytes)
+        _native.resize_storage(self._memory, size)
         return self
 
     def is_shared(self):

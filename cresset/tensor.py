@@ -93,7 +93,9 @@ def numpy(self, *, force=False):
         raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
     if self.dtype in (_native.bfloat16, _native.complex32) or (self.dtype.is_floating_point and self.dtype.itemsize == 1):
         raise TypeError(f"Got unsupported ScalarType {str(self.dtype)[6:]}; NumPy has no such type. Convert it first, for example with .float()")
-    return np.asarray(memoryview(self))
+    array = np.asarray(memoryview(self))
+    _native.forbid_resizing(self)
+    return array
 
 
 def __array__(self, dtype=None, copy=None):

@@ -104,6 +104,8 @@ def _store(public, out, result):
         raise RuntimeError(f"{public}: result type {str(result.dtype)[6:]} can't be cast to the desired output type {str(out.dtype)[6:]}")
     if (out.requires_grad or result.requires_grad) and _native.is_grad_enabled():
         raise RuntimeError(f"{public}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+    if _native.storage_info(out)[0] == _native.storage_info(result)[0]:
+        result = result.clone()
     if out.shape != result.shape:
         out.resize_(result.shape)
     return out.copy_(result)

@@ -1,6 +1,7 @@
 // Tensors from Python data and back: nested sequences, NumPy arrays, buffers, lists, raw memory.
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include "bindings/python.h"
 #include "tensor/convert.h"
@@ -318,6 +319,14 @@ PyObject* tolist(PyObject*, PyObject* self) {
   });
 }
 
+// Memory in the hands of somebody who was given a buffer: Note [Memory in other hands].
+struct Lent {
+  RefPtr<Storage> storage;
+  std::unique_ptr<Py_ssize_t[]> shape_and_strides;
+  Lent(RefPtr<Storage> s, int64_t rank) : storage(std::move(s)), shape_and_strides(new Py_ssize_t[static_cast<size_t>(2 * rank + 1)]) { storage->lend(); }
+  ~Lent() { storage->give_back(); }
+};
+
 // The buffer protocol: memoryview(t), np.frombuffer, bytes(t).
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded(
@@ -330,13 +339,14 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
         CRESSET_CHECK_KIND(ErrorKind::buffer, t->storage->device.is_cpu(), "only a tensor on the CPU has a buffer");
         CRESSET_CHECK_KIND(ErrorKind::buffer, !requires_grad(*t), "Can't export a buffer of a Tensor that requires grad. Use tensor.detach() first.");
         CRESSET_CHECK_KIND(ErrorKind::buffer, (flags & PyBUF_STRIDES) == PyBUF_STRIDES || t->contiguous, "the tensor is not contiguous");
-        auto* shape = new Py_ssize_t[static_cast<size_t>(2 * t->dim() + 1)];
+        static char nothing[1];
+        view->buf = t->storage->data || t->numel ? t->data() : nothing;
+        auto* lent = new Lent(t->storage, t->dim());
+        Py_ssize_t* const shape = lent->shape_and_strides.get();
         for (int64_t d = 0; d < t->dim(); ++d) {
           shape[d] = t->sizes[d];
           shape[t->dim() + d] = t->strides[d] * size_of(t->dtype);
         }
-        static char nothing[1];
-        view->buf = t->storage->data ? t->data() : nothing;
         view->obj = Py_NewRef(self);
         view->len = t->numel * size_of(t->dtype);
         view->readonly = t->storage->read_only;
@@ -346,12 +356,17 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
         view->shape = shape;
         view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? shape + t->dim() : nullptr;
         view->suboffsets = nullptr;
-        view->internal = shape;
+        view->internal = lent;
         return 0;
       },
       -1);
 }
-void release_buffer(PyObject*, Py_buffer* view) { delete[] static_cast<Py_ssize_t*>(view->internal); }
+void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Lent*>(view->internal); }
+// forbid_resizing(tensor): a NumPy array has been made of it
+PyObject* forbid_resizing(PyObject*, PyObject* self) {
+  impl_of(self)->storage->forbid_resizing();
+  Py_RETURN_NONE;
+}
 
 // ---------------------------------------------------------------- storage and raw memory
 
@@ -363,7 +378,7 @@ PyObject* storage_info(PyObject*, PyObject* self) {
   return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(data), static_cast<long long>(s.bytes), s.shared ? Py_True : Py_False);
 }
 // has_private_layout(tensor): whether the storage lies in another order than the strides say (for tests)
-PyObject* has_private_layout(PyObject*, PyObject* self) { return PyBool_FromLong(impl_of(self)->storage->layout.load() != nullptr); }
+PyObject* has_private_layout(PyObject*, PyObject* self) { Storage& s = *impl_of(self)->storage; return PyBool_FromLong(s.layout.load() != nullptr && !s.was_cut()); }
 // bytes_tensor(tensor): the whole storage as a uint8 tensor that shares it
 PyObject* storage_bytes(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
@@ -385,15 +400,9 @@ PyObject* set_storage(PyObject*, PyObject* args) {
     else check_type(to_integers(strides, st), "set_: strides must be integers");
     TensorImpl* t = impl_of(self);
     const Tensor b = unwrap(bytes);
-    int64_t last = offset, step;
-    check(offset >= 0 && s.size() == st.size(), "set_: invalid offset or strides");
-    for (int64_t d = 0; d < s.size(); ++d) {
-      check(s[d] >= 0 && st[d] >= 0, "set_: sizes and strides must not be negative");
-      check(!__builtin_mul_overflow(std::max<int64_t>(s[d] - 1, 0), st[d], &step) && !__builtin_add_overflow(last, step, &last) && last < (int64_t{1} << 58),
-            "setStorage: sizes ", list(s), " and strides ", list(st), " overflow");
-    }
-    check(checked_numel(s) == 0 || (last + 1) * size_of(t->dtype) <= b.storage()->bytes, "setStorage: sizes ", list(s), ", strides ", list(st), ", storage offset ", offset, ", and itemsize ", size_of(t->dtype),
-          " requiring a storage size of ", (last + 1) * size_of(t->dtype), " are out of bounds for storage of size ", b.storage()->bytes);
+    const int64_t needed = bytes_needed("set_", s, st, offset, t->dtype);
+    check(needed <= b.storage()->bytes, "setStorage: sizes ", list(s), ", strides ", list(st), ", storage offset ", offset, ", and itemsize ", size_of(t->dtype), " requiring a storage size of ", needed,
+          " are out of bounds for storage of size ", b.storage()->bytes);
     t->storage = b.storage();
     t->sizes = s;
     t->strides = st;
@@ -421,7 +430,6 @@ PyObject* share_storage(PyObject*, PyObject* args) {
     check(shared.storage()->bytes >= s.bytes, "share_memory_: the buffer is too small");
     if (s.bytes) std::memcpy(shared.storage()->data, s.plain(), static_cast<size_t>(s.bytes));
     s.move_to(shared.storage());
-    s.shared = true;
     Py_RETURN_NONE;
   });
 }
@@ -433,6 +441,7 @@ PyMethodDef functions[] = {{"from_buffer", from_buffer, METH_O, nullptr},
                            {"storage_bytes", storage_bytes, METH_O, nullptr},
                            {"set_storage", set_storage, METH_VARARGS, nullptr},
                            {"resize_storage", resize_storage, METH_VARARGS, nullptr},
+                           {"forbid_resizing", forbid_resizing, METH_O, nullptr},
                            {"share_storage", share_storage, METH_VARARGS, nullptr},
                            {}};
 

@@ -48,10 +48,12 @@ Dtype from_dl(DLDataType t) {
   fail(ErrorKind::buffer, "DLPack: unsupported type (code ", static_cast<int>(t.code), ", ", static_cast<int>(t.bits), " bits)");
 }
 
+// Note [Memory in other hands]. The storage itself is kept: the tensor may be given another one meanwhile.
 struct Export {
   DLManagedTensor managed;
-  Tensor tensor;
+  RefPtr<Storage> storage;
   Dims shape, strides;
+  ~Export() { storage->give_back(); }
 };
 
 void drop_capsule(PyObject* capsule) {
@@ -67,8 +69,11 @@ PyObject* to_dlpack(PyObject*, PyObject* self) {
     CRESSET_CHECK_KIND(ErrorKind::buffer, !requires_grad(t), "Can't export tensors that require gradient, use tensor.detach()");
     CRESSET_CHECK_KIND(ErrorKind::buffer, t.device().is_cpu() || t.device().type == DeviceType::cuda, "DLPack: only tensors on the CPU and on CUDA devices can be exported, this one is on ", t.device());
     const DLDevice device{t.device().is_cpu() ? kCPU : kCUDA, std::max<int>(t.device().index, 0)};
-    auto* e = new Export{{}, t, t.sizes(), t.strides()};
-    e->managed.tensor = {address_for_others(t), device, static_cast<int32_t>(t.dim()), dl_type(t.dtype()), e->shape.data(), e->strides.data(), 0};
+    const DLDataType type = dl_type(t.dtype());
+    t->check_in_bounds();
+    auto* e = new Export{{}, t.storage(), t.sizes(), t.strides()};
+    e->storage->lend();
+    e->managed.tensor = {address_for_others(t), device, static_cast<int32_t>(t.dim()), type, e->shape.data(), e->strides.data(), 0};
     e->managed.context = e;
     e->managed.deleter = [](DLManagedTensor* m) {
       const PyGILState_STATE gil = PyGILState_Ensure();
@@ -88,14 +93,10 @@ PyObject* from_dlpack(PyObject*, PyObject* capsule) {
     const Device device = d.device.type == kCUDA ? resolve({DeviceType::cuda, static_cast<int8_t>(d.device.id)}) : Device{};
     const Dtype dtype = from_dl(d.dtype);
     Dims sizes(d.shape, d.shape + d.ndim), strides = d.strides ? Dims(d.strides, d.strides + d.ndim) : contiguous_strides(sizes);
-    int64_t last = 1;
-    for (int64_t k = 0; k < sizes.size(); ++k) {
-      CRESSET_CHECK_KIND(ErrorKind::buffer, sizes[k] >= 0 && strides[k] >= 0, "from_dlpack: negative sizes or strides are not supported");
-      last += std::max<int64_t>(sizes[k] - 1, 0) * strides[k];
-    }
+    const int64_t bytes = bytes_needed("from_dlpack", sizes, strides, 0, dtype);
     PyCapsule_SetName(capsule, "used_dltensor");
     Tensor t = empty(Dims{0}, dtype);
-    t->storage = Storage::borrow(static_cast<char*>(d.data) + d.byte_offset, last * size_of(dtype), device, [m] {
+    t->storage = Storage::borrow(static_cast<char*>(d.data) + d.byte_offset, bytes, device, [m] {
       if (!m->deleter) return;
       const PyGILState_STATE gil = PyGILState_Ensure();
       m->deleter(m);

@@ -192,11 +192,13 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
         Indexed r = with_items(index, [&](PyObject* const* items, Py_ssize_t n) { return apply(t, items, n); });
         // Leading dimensions of size one are dropped.
         Dims sizes = v.sizes();
-        while (sizes.size() > 0 && sizes[0] == 1) sizes.erase(0);
+        while (sizes.size() > 0 && sizes[0] == 1 && sizes != r.view.sizes()) sizes.erase(0);
         if (sizes.size() != v.dim()) v = call_operator(op("reshape"), v, DimsView(sizes));
         if (r.indices.empty()) {
           static const Operator& copy = op("copy_");
           check(r.view.dim() >= v.dim(), "shape mismatch: value tensor of shape ", list(v.sizes()), " cannot be broadcast to indexing result of shape ", list(r.view.sizes()));
+          // A number is read before anything is written, wherever it lies.
+          if (v.dim() == 0 && shares_memory(v, r.view)) v = call_operator(op("clone"), v);
           call_operator(copy, r.view, v);
           return 0;
         }

@@ -25,16 +25,6 @@ bool is_expanded(const Tensor& t) {
   return false;
 }
 
-// What is read must not change while it is read: an error where it overlaps the target for certain, a copy where it may.
-Tensor apart(const char* who, const Tensor& target, const Tensor& t) {
-  if (t.storage()->data != target.storage()->data || t.numel() == 0 || target.numel() == 0) return t;
-  if (!is_dense(t.sizes(), t.strides()) || !is_dense(target.sizes(), target.strides())) return clone(t);
-  const char *a = target.bytes(), *b = t.bytes();
-  check(a >= b + t.numel() * size_of(t.dtype()) || b >= a + target.numel() * size_of(target.dtype()), who,
-        ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation.");
-  return t;
-}
-
 template <Write write>
 void run_in_copy(Call& c) {
   copy_into(c.out(), c.tensor(0));
@@ -100,27 +90,27 @@ void reduce_into(MakeWalk make, const char* who, const Tensor& target, int64_t d
 
 void scatter_with(const Call& c, const Tensor& target, const Tensor& src, std::string_view reduce) {
   const char* who = c.op.name().c_str();
-  const Tensor index = apart(who, target, c.tensor(2));
+  const Tensor index = c.tensor(2);
   if (index.numel() == 0) return;
   const int64_t dim = wrap_dim(c.integer(1), target.dim());
   if (reduce.empty()) return write_indexed(walk_along(who, target, dim, index, src), size_of(target.dtype()), on(target, index.dtype(), operation_number(who)));
   reduce_into(walk_along, who, target, dim, index, src, reduce, true);
 }
-Tensor source_of(const Call& c, const Tensor& target) { return apart(c.op.name().c_str(), target, c.tensor(3)); }
+Tensor source_of(const Call& c) { return c.tensor(3); }
 Tensor value_of(const Call& c, const Tensor& target) { return number(c.scalar(3), target.dtype(), target.device()); }
 std::string_view reduce_of_scatter(const Call& c) {
   const std::string_view name = c.text(4);
   check(name == "add" || name == "multiply", "scatter: reduce argument must be either add or multiply, got ", name);
   return name == "add" ? "sum" : "prod";
 }
-void write_scatter_src(const Call& c, const Tensor& target) { scatter_with(c, target, source_of(c, target), ""); }
+void write_scatter_src(const Call& c, const Tensor& target) { scatter_with(c, target, source_of(c), ""); }
 void write_scatter_value(const Call& c, const Tensor& target) { scatter_with(c, target, value_of(c, target), ""); }
-void write_scatter_reduce_src(const Call& c, const Tensor& target) { scatter_with(c, target, source_of(c, target), reduce_of_scatter(c)); }
+void write_scatter_reduce_src(const Call& c, const Tensor& target) { scatter_with(c, target, source_of(c), reduce_of_scatter(c)); }
 void write_scatter_reduce_value(const Call& c, const Tensor& target) { scatter_with(c, target, value_of(c, target), reduce_of_scatter(c)); }
-void write_scatter_add(const Call& c, const Tensor& target) { scatter_with(c, target, source_of(c, target), "sum"); }
+void write_scatter_add(const Call& c, const Tensor& target) { scatter_with(c, target, source_of(c), "sum"); }
 void write_scatter_reduce_two(const Call& c, const Tensor& target) {
   const char* who = c.op.name().c_str();
-  reduce_into(walk_along, who, target, wrap_dim(c.integer(1), target.dim()), apart(who, target, c.tensor(2)), source_of(c, target), c.text(4), c.boolean(5));
+  reduce_into(walk_along, who, target, wrap_dim(c.integer(1), target.dim()), c.tensor(2), source_of(c), c.text(4), c.boolean(5));
 }
 
 // ---------------------------------------------------------------- whole slices
@@ -128,27 +118,27 @@ void write_scatter_reduce_two(const Call& c, const Tensor& target) {
 void write_index_add(const Call& c, const Tensor& target) {
   static const Operator* multiply = Registry::instance().find("mul");
   const char* who = c.op.name().c_str();
-  Tensor source = source_of(c, target);
+  Tensor source = source_of(c);
   const Scalar alpha = c.scalar(4);
   if (alpha.real != 1 || alpha.imag != 0) {
     const GradModeGuard unrecorded(false);
     source = call_operator(*multiply, source, alpha);
     if (source.dtype() != target.dtype()) source = convert(source, target.dtype());
   }
-  reduce_into(walk_slices, who, target, wrap_dim(c.integer(1), target.dim()), apart(who, target, c.tensor(2)), source, "sum", true);
+  reduce_into(walk_slices, who, target, wrap_dim(c.integer(1), target.dim()), c.tensor(2), source, "sum", true);
 }
 void write_index_reduce(const Call& c, const Tensor& target) {
   const char* who = c.op.name().c_str();
-  reduce_into(walk_slices, who, target, wrap_dim(c.integer(1), target.dim()), apart(who, target, c.tensor(2)), source_of(c, target), c.text(4), c.boolean(5));
+  reduce_into(walk_slices, who, target, wrap_dim(c.integer(1), target.dim()), c.tensor(2), source_of(c), c.text(4), c.boolean(5));
 }
 void write_index_copy(const Call& c, const Tensor& target) {
   static const int operation = operation_number("index_copy_");
-  const Tensor index = apart("index_copy_", target, c.tensor(2));
-  write_indexed(walk_slices("index_copy_", target, wrap_dim(c.integer(1), target.dim()), index, source_of(c, target)), size_of(target.dtype()), on(target, index.dtype(), operation));
+  const Tensor index = c.tensor(2);
+  write_indexed(walk_slices("index_copy_", target, wrap_dim(c.integer(1), target.dim()), index, source_of(c)), size_of(target.dtype()), on(target, index.dtype(), operation));
 }
 void index_fill(const Call& c, const Tensor& target, const Tensor& value) {
   static const int operation = operation_number("index_fill_");
-  const Tensor index = apart("index_fill_", target, c.tensor(2));
+  const Tensor index = c.tensor(2);
   IndexedWalk w = walk_slices("index_fill_", target, wrap_dim(c.integer(1), target.dim()), index, value);
   w.wrap = w.bound;
   write_indexed(w, size_of(target.dtype()), on(target, index.dtype(), operation));
@@ -174,7 +164,7 @@ void fill_where(const Tensor& out, const Tensor& input, const Tensor& mask, cons
 
 void write_masked_scatter(const Call& c, const Tensor& target) {
   static const int operation = operation_number("masked_scatter");
-  const Tensor mask = apart("masked_scatter_", target, c.tensor(1)), source = contiguous_on_device(apart("masked_scatter_", target, c.tensor(2)));
+  const Tensor mask = c.tensor(1), source = contiguous_on_device(c.tensor(2));
   const int64_t n = target.numel(), most = source.numel();
   if (n == 0) return;
   const CountedFlags flags(view_of(mask, target.sizes(), expanded_strides("masked_scatter_", mask, target.sizes()), mask.offset()));
@@ -190,7 +180,7 @@ void write_masked_scatter(const Call& c, const Tensor& target) {
 void write_put(const Call& c, const Tensor& target) {
   static const int operation = operation_number("put_");
   if (c.tensor(1).numel() == 0) return;
-  const Tensor whole = contiguous_on_device(target), index = contiguous_on_device(apart("put_", target, c.tensor(1))), source = contiguous_on_device(apart("put_", target, c.tensor(2)));
+  const Tensor whole = contiguous_on_device(target), index = contiguous_on_device(c.tensor(1)), source = contiguous_on_device(c.tensor(2));
   IndexedWalk w = walk_slices("put_", flattened(whole), 0, flattened(index), flattened(source));
   w.wrap = w.bound;
   const IndexedOn there = on(target, index.dtype(), operation);
@@ -225,10 +215,7 @@ void write_index_put(const Call& c, const Tensor& target) {
   static const int operation = operation_number("index_put_");
   const bool accumulate = c.boolean(3);
   Tensor values = c.tensor(2);
-  if (values.storage()->data == target.storage()->data) values = clone(values);
-  SmallVector<Tensor, 4> indices;
-  for (const Tensor& t : c.tensors(1)) indices.push_back(t.defined() && t.storage()->data == target.storage()->data ? clone(t) : t);
-  const std::span<const Tensor> list_of_indices(indices.data(), static_cast<size_t>(indices.size()));
+  const std::span<const Tensor> list_of_indices = c.tensors(1);
   if (values.numel() == 1 && !accumulate && fill_under_mask(target, list_of_indices, values)) return;
   const AdvancedIndex a = resolve_index("index_put_", target, list_of_indices);
   const auto fits = [&] {

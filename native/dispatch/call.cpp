@@ -54,35 +54,22 @@ Dtype ResultType::result() const {
 
 // ---------------------------------------------------------------- results
 
-void resize_out(const char* who, const Tensor& out, const TensorInfo& info) {
+void check_out(const char* who, const Tensor& out, const TensorInfo& info) {
   check(out.device() == info.device || out.is_meta() == info.device.is_meta(), who, ": expected out tensor to be on ", info.device, " but it is on ", out.device());
   check(can_cast(info.dtype, out.dtype()), who, ": result type ", name_of(info.dtype), " can't be cast to the desired output type ", name_of(out.dtype()));
+  if (out.sizes() == info.sizes) check_no_internal_overlap(who, out);
+}
+
+void resize_out(const char* who, const Tensor& out, const TensorInfo& info) {
   if (out.sizes() == info.sizes) return;
   if (out.numel() != 0 && warn)
     warn(join(who, ": An output with one or more elements was resized since it had shape ", list(out.sizes()), ", which does not match the required output shape ",
               list(info.sizes), ". Give an out= of the right shape, or an empty one"));
-  const int64_t bytes = checked_numel(info.sizes) * size_of(out.dtype());
-  if (out->storage->bytes < bytes + out.offset() * size_of(out.dtype())) out->storage->resize(bytes + out.offset() * size_of(out.dtype()));
+  const int64_t bytes = bytes_needed(info.sizes, out.offset(), out.dtype());
+  if (out.storage()->bytes < bytes) out.storage()->resize(bytes);
   out->sizes = info.sizes;
   out->strides = info.strides.empty() || static_cast<int64_t>(info.strides.size()) != info.sizes.size() ? contiguous_strides(info.sizes) : info.strides;
   out->update_numel_and_contiguity();
-}
-
-void check_no_internal_overlap(const char* who, const Tensor& written) {
-  if (written.is_contiguous()) return;
-  for (int64_t d = 0; d < written.dim(); ++d)
-    check(written.size(d) <= 1 || written.stride(d) != 0, who,
-          ": unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.");
-}
-
-void check_no_partial_overlap(const char* who, const Tensor& written, const Tensor& read) {
-  if (written.get() == read.get() || written.storage()->data != read.storage()->data || written.numel() == 0 || read.numel() == 0) return;
-  if (!is_dense(written.sizes(), written.strides()) || !is_dense(read.sizes(), read.strides())) return;
-  const char *a = written.bytes(), *a_end = a + written.numel() * size_of(written.dtype());
-  const char *b = read.bytes(), *b_end = b + read.numel() * size_of(read.dtype());
-  if (a == b && a_end == b_end && written.strides() == read.strides()) return;
-  check(a >= b_end || b >= a_end, who,
-        ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation.");
 }
 
 // ---------------------------------------------------------------- the path
@@ -138,33 +125,99 @@ Survey survey(const Call& c) {
   return s;
 }
 
-// Kernels write to fresh contiguous memory. An out= or in-place target that is not just that gets the result copied in.
-bool can_write_directly(const Call& c, const Tensor& target, const TensorInfo& info) {
-  if (target.dtype() != info.dtype || target.sizes() != info.sizes || !target.is_contiguous() || !info.strides.empty()) return false;
-  const int n = static_cast<int>(c.op.signature.parameters.size());
-  for (int i = 0; i < n; ++i) {
-    if (c.args[i].kind == Kind::tensor && c.args[i].tensor_->storage->data == target.storage()->data) return false;
+template <class F>
+void for_each_tensor(const Call& c, int first, F&& f) {
+  for (int i = first; i < static_cast<int>(c.op.signature.parameters.size()); ++i) {
+    if (c.args[i].kind == Kind::tensor) f(c.tensor(i));
     if (c.args[i].kind == Kind::tensors)
       for (const Tensor& t : c.tensors(i))
-        if (t.defined() && t.storage()->data == target.storage()->data) return false;
+        if (t.defined()) f(t);
   }
-  return true;
+}
+
+// Before anything runs that could meet the error in a thread of its own. Note [Storages that were cut] in tensor/private_layout.h
+void check_in_bounds(const Tensor& t) {
+  if (t.storage()->layout.load(std::memory_order_relaxed) && t.storage()->was_cut()) t->check_in_bounds();
+}
+
+// Note [Writing what is read]
+// A target (out=, or that of an in-place form) may share memory with an input, or with another target, as a view of it or by
+// being it. Kernels know nothing of this: they write to memory that nobody else sees. So such a target is not touched, not even
+// resized, before the result is complete somewhere else. An operator's `aliasing` says what is an error instead.
+bool is_shared(const Call& c, const SmallVector<Tensor, 2>& targets, int64_t i) {
+  bool shared = false;
+  for_each_tensor(c, 0, [&](const Tensor& t) { shared |= shares_memory(targets[i], t); });
+  for (int64_t k = 0; k < targets.size(); ++k) shared |= k != i && shares_memory(targets[i], targets[k]);
+  return shared;
+}
+
+void check_aliasing(const Call& c, const Tensor& out) {
+  for_each_tensor(c, 0, [&](const Tensor& t) { check_aliasing(c.op.name().c_str(), out, t, c.op.aliasing); });
+}
+
+// Arguments of an operator that mutates its first one, those that share memory with it copied.
+class ReadApart {
+ public:
+  explicit ReadApart(Call& c) : call_(c) {
+    const Tensor target = c.tensor(0);
+    if (target.numel() == 0 || target.is_meta()) return;
+    for (int i = 1; i < static_cast<int>(c.op.signature.parameters.size()); ++i) {
+      if (c.args[i].kind != Kind::tensor && c.args[i].kind != Kind::tensors) continue;
+      const bool single = c.args[i].kind == Kind::tensor;
+      for (int64_t k = 0; k < (single ? 1 : c.args[i].count); ++k) {
+        const Tensor t = single ? c.tensor(i) : c.tensors(i)[static_cast<size_t>(k)];
+        if (!t.defined() || !shares_memory(target, t)) continue;
+        check_aliasing(c.op.name().c_str(), target, t, c.op.aliasing);
+        const Overlap overlap = overlap_of(target, t);
+        if (overlap == Overlap::none || (overlap == Overlap::whole && c.op.aliasing == Aliasing::whole)) continue;
+        copy(i, k, clone(t));
+      }
+    }
+  }
+  ~ReadApart() {
+    for (int i = 0; i < kMaxArguments; ++i)
+      if (before_[i].kind != Kind::none) call_.args[i] = before_[i];
+  }
+  ReadApart(const ReadApart&) = delete;
+
+ private:
+  void copy(int i, int64_t k, Tensor made) {
+    if (before_[i].kind == Kind::none) {
+      before_[i] = call_.args[i];
+      if (before_[i].kind == Kind::tensors) copies_[i].append(before_[i].tensors_, before_[i].tensors_ + before_[i].count);
+      else copies_[i].push_back({});
+    }
+    copies_[i][k] = std::move(made);
+    if (before_[i].kind == Kind::tensors) call_.args[i].tensors_ = copies_[i].data();
+    else call_.args[i].tensor_ = copies_[i][0].get();
+  }
+
+  Call& call_;
+  Value before_[kMaxArguments];
+  SmallVector<Tensor, 1> copies_[kMaxArguments];
+};
+
+bool needs_reading_apart(const Call& c) {
+  if (c.op.aliasing == Aliasing::unread) return false;
+  const Tensor target = c.tensor(0);
+  bool shared = false;
+  for_each_tensor(c, 1, [&](const Tensor& t) { shared |= shares_memory(target, t); });
+  return shared;
 }
 
 // A kernel of one device must not be given memory of another.
 void check_one_device(const Call& c) {
-  const TensorImpl* first = nullptr;
-  const auto look = [&](const TensorImpl* t) {
-    if (!first) first = t;
-    check(first->storage->device == t->storage->device, c.op.name(), ": Expected all tensors to be on the same device, but found at least two devices, ", first->storage->device, " and ",
-          t->storage->device, "!");
-  };
-  for (int i = 0; i < static_cast<int>(c.op.signature.parameters.size()); ++i) {
-    if (c.args[i].kind == Kind::tensor) look(c.args[i].tensor_);
-    if (c.args[i].kind == Kind::tensors)
-      for (const Tensor& t : c.tensors(i))
-        if (t.defined()) look(t.get());
-  }
+  Tensor first;
+  for_each_tensor(c, 0, [&](const Tensor& t) {
+    if (!first.defined()) first = t;
+    check(first.device() == t.device(), c.op.name(), ": Expected all tensors to be on the same device, but found at least two devices, ", first.device(), " and ", t.device(), "!");
+  });
+}
+
+void run_mutation(Call& c, Run run, Device device) {
+  check_implemented(run, c.op.name(), ": not implemented on '", device, "'");
+  LongWork work(device.is_cpu() ? work_of(c) : 0);
+  run(c);
 }
 
 void execute_on(Call& c, Device device) {
@@ -177,12 +230,12 @@ void execute_on(Call& c, Device device) {
       c.outputs.clear();
       return execute_on_host(c, device);
     }
-    if (!device.is_meta()) {
-      check_implemented(run, op.name(), ": not implemented on '", device, "'");
-      LongWork work(device.is_cpu() ? work_of(c) : 0);
-      run(c);
+    if (device.is_meta()) return;
+    if (needs_reading_apart(c)) [[unlikely]] {
+      const ReadApart apart(c);
+      return run_mutation(c, run, device);
     }
-    return;
+    return run_mutation(c, run, device);
   }
   if (!run && has_backend(device)) return execute_on_host(c, device);
   SmallVector<Tensor, 2> targets;
@@ -209,12 +262,18 @@ void execute_on(Call& c, Device device) {
         if (op.inplace) {
           check(targets[i].sizes() == info.sizes, op.name(), ": output with shape ", list(targets[i].sizes()), " doesn't match the broadcast shape ", list(info.sizes));
           check(can_cast(info.dtype, targets[i].dtype()), op.name(), ": result type ", name_of(info.dtype), " can't be cast to the desired output type ", name_of(targets[i].dtype()));
+          check_no_internal_overlap(op.name().c_str(), targets[i]);
         } else {
-          resize_out(op.name().c_str(), targets[i], info);
+          check_out(op.name().c_str(), targets[i], info);
+          check_aliasing(c, targets[i]);
         }
-        if (can_write_directly(c, targets[i], info)) {
-          c.give(targets[i]);
-          continue;
+        // Kernels write to fresh contiguous memory; see Note [Writing what is read].
+        if (!op.inplace && !is_shared(c, targets, i)) {
+          resize_out(op.name().c_str(), targets[i], info);
+          if (targets[i].dtype() == info.dtype && targets[i].is_contiguous() && info.strides.empty()) {
+            c.give(targets[i]);
+            continue;
+          }
         }
       }
       c.give(empty(info));
@@ -227,14 +286,18 @@ void execute_on(Call& c, Device device) {
   } else {
     check_implemented(run, op.name(), ": not implemented on '", device, "'");
     run(c);
-    for (int64_t i = 0; i < targets.size() && !op.inplace; ++i)
-      resize_out(op.name().c_str(), targets[i], TensorInfo{c.outputs[i].sizes(), {}, c.outputs[i].dtype(), c.outputs[i].device()});
+    for (int64_t i = 0; i < targets.size() && i < c.outputs.size() && !op.inplace; ++i) {
+      c.promise(TensorInfo{c.outputs[i].sizes(), {}, c.outputs[i].dtype(), c.outputs[i].device()});
+      check_out(op.name().c_str(), targets[i], c.promised[i]);
+      check_aliasing(c, targets[i]);
+    }
   }
   for (int64_t i = 0; i < targets.size() && i < c.outputs.size(); ++i) {
-    if (c.outputs[i].get() != targets[i].get()) {
-      copy_into(targets[i], c.outputs[i]);
-      c.outputs[i] = targets[i];
-    }
+    if (c.outputs[i].get() == targets[i].get()) continue;
+    if (!op.infer && shares_memory(targets[i], c.outputs[i])) c.outputs[i] = clone(c.outputs[i]);
+    if (!op.inplace) resize_out(op.name().c_str(), targets[i], c.promised[i]);
+    copy_into(targets[i], c.outputs[i]);
+    c.outputs[i] = targets[i];
   }
 }
 
@@ -251,6 +314,7 @@ static void execute_on_device(Call& c, Device device) {
 
 static void execute_surveyed(Call& c, const Survey& s) {
   if (s.laid_out) [[unlikely]] {
+    if (!c.op.view && c.op.aliasing != Aliasing::unread) for_each_tensor(c, 0, check_in_bounds);
     InLayout layout(c);
     has_backend(s.device) ? execute_on_device(c, s.device) : c.op.pointwise ? execute_pointwise(c) : execute_on(c, s.device);
     return layout.finish();
@@ -286,6 +350,7 @@ void call(Call& c) {
   if (writes) {
     if (c.given_out) {
       for (const Tensor& t : c.outputs) {
+        check_in_bounds(t);
         check(!record && !(requires_grad(t) && modes.grad_enabled), op.name(), "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
         autograd_steps.before_write(c, t, false);
       }

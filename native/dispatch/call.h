@@ -110,10 +110,8 @@ Compute compute_of(Dtype d);
 Dtype dtype_of_compute(Compute c);
 // Strides for the result of an elementwise operation, in the memory order of its operands.
 Dims result_strides(DimsView sizes, std::span<const Dims> operand_strides);
-// Errors for writes to memory that is seen more than once.
-void check_no_internal_overlap(const char* who, const Tensor& written);
-void check_no_partial_overlap(const char* who, const Tensor& written, const Tensor& read);
-// Give `out` the promised sizes, as out= does.
+// Whether `out` can take what is promised; then, give it the promised sizes, as out= does. Nobody may read its memory for the same call any more.
+void check_out(const char* who, const Tensor& out, const TensorInfo& info);
 void resize_out(const char* who, const Tensor& out, const TensorInfo& info);
 extern void (*warn)(const std::string& message);  // a Python UserWarning
 

@@ -44,6 +44,7 @@ Operator& Registry::add(const char* text, Infer infer, Run run, uint32_t flags, 
   op.view = flags & kView;
   op.differentiable = !(flags & kNotDifferentiable);
   op.mutates = flags & kMutates;
+  op.aliasing = flags & kWritesApart ? Aliasing::apart : flags & kWritesWhole ? Aliasing::whole : flags & kReadsNothing ? Aliasing::unread : Aliasing::any;
   op.shares_results = flags & kSharesResults;
   op.first_result_only = flags & kFirstResultOnly;
   op.composite = flags & kComposite;

@@ -3,6 +3,7 @@
 #include <deque>
 #include <memory>
 
+#include "dispatch/overlap.h"
 #include "dispatch/pointwise.h"
 #include "dispatch/signature.h"
 #include "tensor/backend.h"
@@ -75,6 +76,7 @@ class Operator {
   bool view = false;                  // the result shares the first argument's memory
   bool has_inplace = false, inplace = false;  // there is a name_ form; this is one
   bool mutates = false;               // changes the first argument itself (copy_, index_put_, random fills): run writes to it
+  Aliasing aliasing = Aliasing::any;  // of what it writes (out=, or what it mutates) with what it reads
   bool differentiable = true;
   bool is_method = true, is_function = true;
   bool random = false;                // draws random numbers
@@ -95,6 +97,7 @@ class Operator {
 // Options for Registry::add, as words.
 enum OperatorFlag : uint32_t {
   kView = 1, kInplace = 2, kNotDifferentiable = 4, kFunctionOnly = 8, kMethodOnly = 16, kMutates = 32, kSharesResults = 64, kComposite = 128, kFirstResultOnly = 256, kKnowsLayout = 512, kAnyDevice = 1024,
+  kWritesWhole = 2048, kWritesApart = 4096, kReadsNothing = 8192,  // Aliasing::whole, ::apart, ::unread
 };
 
 class Registry {

@@ -246,13 +246,13 @@ bool execute_plain(Call& c, const PointwiseDefinition& def, const ScalarAttribut
     Tensor target = c.tensor(0);
     if (target.get() != first) return false;
     for (int i = 1; i < def.input_count; ++i)
-      if (c.args[i].kind == Kind::tensor && c.args[i].tensor_ != first && c.args[i].tensor_->storage->data == first->storage->data) return false;
+      if (c.args[i].kind == Kind::tensor && c.args[i].tensor_ != first && c.args[i].tensor_->storage->meets(*first->storage)) return false;
     c.give(std::move(target));
   } else if (c.given_out) {
     const Tensor& o = c.outputs[0];
     if (o.dtype() != out_dtype || !o.is_contiguous() || !(o.sizes() == first->sizes) || !o.device().is_cpu()) return false;
     for (int i = 0; i < def.input_count; ++i)
-      if (c.args[i].kind == Kind::tensor && c.args[i].tensor_->storage->data == o.storage()->data) return false;
+      if (c.args[i].kind == Kind::tensor && c.args[i].tensor_->storage->meets(*o.storage())) return false;
   } else {
     c.give(empty(first->sizes, out_dtype));
   }
@@ -324,14 +324,14 @@ bool execute_plain_on_device(Call& c, const PointwiseDefinition& def, const Tens
   if (c.op.inplace) {
     if (out_dtype != dtype || c.args[0].tensor_ != first) return false;
     for (int i = 1; i < def.input_count; ++i)
-      if (c.args[i].kind == Kind::tensor && c.args[i].tensor_ != first && c.args[i].tensor_->storage->data == first->storage->data) return false;
+      if (c.args[i].kind == Kind::tensor && c.args[i].tensor_ != first && c.args[i].tensor_->storage->meets(*first->storage)) return false;
     c.outputs.clear();
     c.give(c.tensor(0));
   } else if (c.given_out) {
     const Tensor& o = c.outputs[0];
     if (o.dtype() != out_dtype || !o.is_contiguous() || !(o.sizes() == first->sizes) || !(o.device() == device)) return false;
     for (int i = 0; i < def.input_count; ++i)
-      if (c.args[i].kind == Kind::tensor && c.args[i].tensor_->storage->data == o.storage()->data) return false;
+      if (c.args[i].kind == Kind::tensor && c.args[i].tensor_->storage->meets(*o.storage())) return false;
   } else {
     c.give(empty(first->sizes, out_dtype, device));
   }
@@ -442,31 +442,35 @@ void execute_pointwise(Call& c) {
     c.give(std::move(target));
   } else {
     info.strides = result_strides(sizes, {strides, static_cast<size_t>(tensors)});
-    if (c.given_out) resize_out(who, c.outputs[0], info);
-    else c.give(empty(info));
+    if (!c.given_out) c.give(empty(info));
   }
   const Tensor out = c.outputs[0];
-  if (device.is_meta() || out.is_meta()) return;
-  check(out.device() == device, who, ": Expected all tensors to be on the same device, but found at least two devices, ", device, " and ", out.device(), "!");
-  Tensor target = out;
+  Tensor target = out;  // where to compute: aside, if the memory is walked in another order or has to be resized. Note [Writing what is read]
   if (p.inplace || c.given_out) {
-    check_no_internal_overlap(who, out);
+    if (c.given_out) check_out(who, out, info);
+    else check_no_internal_overlap(who, out);
     for (int i = 0; i < def.input_count; ++i) {
       if (!c.args[i].is_tensor()) continue;
       const Tensor t(c.args[i].tensor_);
-      check_no_partial_overlap(who, out, t);
-      // The same memory walked in another order: compute aside.
-      if (t.get() != out.get() && t.storage()->data == out.storage()->data && !(t.strides() == out.strides() && t.offset() == out.offset())) target = empty(out.sizes(), out.dtype(), device);
+      check_aliasing(who, out, t, Aliasing::whole);
+      if (shares_memory(out, t) && (out.sizes() != sizes || overlap_of(out, t) == Overlap::unknown)) target = empty(TensorInfo{sizes, info.strides, out.dtype(), out.device()});
     }
+    if (target.get() == out.get()) resize_out(who, out, info);
   }
+  const auto finish = [&] {
+    if (target.get() == out.get()) return;
+    resize_out(who, out, info);
+    copy_into(out, target);
+  };
+  if (device.is_meta() || out.is_meta()) return finish();
+  check(out.device() == device, who, ": Expected all tensors to be on the same device, but found at least two devices, ", device, " and ", out.device(), "!");
   if (has_backend(device)) {
     operands[0] = {target->data(), target.dtype(), loop_output(def.promotion, compute), target.strides()};
     uint32_t on_host = 0;
     for (int i = 0; i < def.input_count; ++i)
       if (!c.args[i].is_tensor() || is_here(c.tensor(i))) on_host |= 1u << (1 + i);
     launch_pointwise({c.op, -1, compute, sizes, operands, 1 + def.input_count, on_host, attributes, device});
-    if (target.get() != out.get()) copy_into(out, target);
-    return;
+    return finish();
   }
   LoopContext context{loop, attributes};
   std::atomic<bool> divides_by_zero = false;
@@ -483,7 +487,7 @@ void execute_pointwise(Call& c) {
     run_blocks(sizes, operands, 1 + def.input_count, run_loop, &context, true);
   }
   check(!divides_by_zero, who, ": ZeroDivisionError: an element of the divisor is zero");
-  if (target.get() != out.get()) copy_into(out, target);
+  finish();
 }
 
 // The common case on a device: everything floating-point, of one dtype and shape, contiguous. Undefined when it is not that.

@@ -87,13 +87,9 @@ void run_named(Call& c) {
 void run_cpu(Call& c) { convert_to(c, c.tensor(0).dtype(), Device{}, false, format_or(c, 1, MemoryFormat::preserve)); }
 
 void run_copy_(Call& c) {
-  const Tensor to = c.tensor(0);
-  Tensor from = c.tensor(1);
+  const Tensor to = c.tensor(0), from = c.tensor(1);
   check_no_internal_overlap("copy_", to);
-  if (from.get() == to.get()) return;
-  // Overlapping memory is read before it is written.
-  if (from.storage()->data == to.storage()->data && !from.is_meta()) from = clone(from);
-  copy_into(to, from, c.boolean(2));
+  if (overlap_of(to, from) != Overlap::whole || to.dtype() != from.dtype()) copy_into(to, from, c.boolean(2));
 }
 void run_copy_number(Call& c) {
   const Tensor to = c.tensor(0);
@@ -109,9 +105,8 @@ void run_resize_(Call& c) {
   const MemoryFormat format = format_or(c, 2, MemoryFormat::contiguous);
   check(format != MemoryFormat::preserve, "resize_: Unsupported memory format Preserve");
   check_rank_of(format, c.integers(1).size());
-  int64_t needed;
-  check(!__builtin_mul_overflow(checked_numel(c.integers(1)) + t.offset(), size_of(t.dtype()), &needed), "resize_: Storage size calculation overflowed with sizes=", list(c.integers(1)));
-  if (needed > t.storage()->bytes) t->storage->resize(needed);
+  const int64_t needed = bytes_needed(c.integers(1), t.offset(), t.dtype());
+  if (needed > t.storage()->bytes && checked_numel(c.integers(1)) > 0) t->storage->resize(needed);
   t->sizes = Dims(c.integers(1));
   t->strides = strides_for(t, format);
   t->update_numel_and_contiguity();
@@ -139,10 +134,10 @@ void register_copying(Registry& r) {
   r.add("to_dtype(Tensor input, ScalarType dtype) -> Tensor", nullptr, run_plain_to_dtype, kAnyDevice | kFunctionOnly, "ToCopyBackward0");
   for (const NamedDtype& n : kNamed) r.add(n.signature, nullptr, run_named, kAnyDevice | kMethodOnly, "ToCopyBackward0");
   r.add("cpu(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_cpu, kAnyDevice | kMethodOnly, "ToCopyBackward0");
-  r.add("copy_(Tensor input, Tensor src, bool non_blocking=False) -> Tensor", infer_copy_, run_copy_, kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
+  r.add("copy_(Tensor input, Tensor src, bool non_blocking=False) -> Tensor", infer_copy_, run_copy_, kWritesWhole | kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
   r.add("copy_.number(Tensor input, Scalar src, bool non_blocking=False) -> Tensor", nullptr, run_copy_number, kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
-  r.add("resize_(Tensor input, int[...] size, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_resize_, kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
-  r.add("set_(Tensor input, Tensor source) -> Tensor", nullptr, run_set_, kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
+  r.add("resize_(Tensor input, int[...] size, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_resize_, kReadsNothing | kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
+  r.add("set_(Tensor input, Tensor source) -> Tensor", nullptr, run_set_, kReadsNothing | kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
 }
 
 }  // namespace cresset

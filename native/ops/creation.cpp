@@ -131,15 +131,7 @@ void run_scalar_tensor(Call& c) { fill(c.out(), c.scalar(0)); }
 Tensor make_strided(const char* who, DimsView sizes, DimsView strides, const NewOptions& o) {
   check(sizes.size() == strides.size(), who, ": dimensionality of sizes (", sizes.size(),
         ") must match dimensionality of strides (", strides.size(), ")");
-  const bool empty_tensor = checked_numel(sizes) == 0;
-  int64_t extent = empty_tensor ? 0 : 1;
-  for (size_t d = 0; d < sizes.size() && !empty_tensor; ++d) {
-    int64_t reach;
-    const bool overflows =
-        __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) || __builtin_add_overflow(extent, reach, &extent);
-    check(!overflows && strides[d] >= 0, who, ": Storage size calculation overflowed with sizes=", list(sizes),
-          " and strides=", list(strides), "; strides must not be negative");
-  }
+  const int64_t extent = bytes_needed(who, sizes, strides, 0, o.dtype) / size_of(o.dtype);
   return view_as_dtype(empty(Dims{extent}, o.dtype, o.device), o.dtype, sizes, strides, 0);
 }
 void run_empty_strided(Call& c) {
@@ -164,7 +156,10 @@ void check_fill(Call& c) {
   }
 }
 void fill_with(Call& c, const Tensor& t) { c.args[1].is_tensor() ? copy_into(t, c.tensor(1)) : fill(t, c.scalar(1)); }
-void run_fill_inplace(Call& c) { fill_with(c, c.tensor(0)); }
+void run_fill_inplace(Call& c) {
+  check_no_internal_overlap("fill_", c.tensor(0));
+  fill_with(c, c.tensor(0));
+}
 void infer_fill(Call& c) {
   check_fill(c);
   const Tensor t = c.tensor(0);
@@ -483,8 +478,8 @@ void run_complex(Call& c) {
 void set_fill_uninitialized(bool on) { fills_uninitialized = on; }
 
 void register_creation(Registry& r) {
-  constexpr uint32_t constant = kNotDifferentiable, filled = constant | kAnyDevice, function = filled | kFunctionOnly,
-                     method = filled | kMethodOnly;
+  constexpr uint32_t constant = kNotDifferentiable, filled = constant | kAnyDevice, function = filled | kFunctionOnly | kReadsNothing,
+                     method = filled | kMethodOnly | kReadsNothing;
   r.add("empty(int[...] size, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_empty,
         leave_empty, filled);
   r.add("empty_strided(int[] size, int[] stride, *, " CRESSET_NEW ") -> Tensor", nullptr, run_empty_strided, filled);

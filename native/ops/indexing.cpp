@@ -260,10 +260,10 @@ void register_indexing(Registry& r) {
   constexpr uint32_t kInternal =
       kFunctionOnly | kMethodOnly;  // for other operators and derivatives, under no public name
   r.add("index(Tensor input, Tensor?[] indices) -> Tensor", nullptr, run_index, kInternal);
-  r.add("index_select(Tensor input, int dim, Tensor index) -> Tensor", infer_index_select, run_index_select);
-  r.add("gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", infer_gather, run_gather);
-  r.add("take(Tensor input, Tensor index) -> Tensor", infer_take, run_take);
-  r.add("masked_select(Tensor input, Tensor mask) -> Tensor", nullptr, run_masked_select);
+  r.add("index_select(Tensor input, int dim, Tensor index) -> Tensor", infer_index_select, run_index_select, kWritesApart);
+  r.add("gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", infer_gather, run_gather, kWritesApart);
+  r.add("take(Tensor input, Tensor index) -> Tensor", infer_take, run_take, kWritesApart);
+  r.add("masked_select(Tensor input, Tensor mask) -> Tensor", nullptr, run_masked_select, kWritesApart);
   r.add("nonzero(Tensor input) -> Tensor", nullptr, run_nonzero, kNotDifferentiable);
   r.add("nonzero_numpy(Tensor input) -> Tensor[]", nullptr, run_nonzero_numpy, kNotDifferentiable | kInternal);
   r.add("repeat_positions(Tensor repeats, *, int? output_size=None) -> Tensor", nullptr, run_repeat_interleave,

@@ -166,8 +166,8 @@ void run_stack(Call& c) {
 }  // namespace
 
 void register_joining(Registry& r) {
-  r.add("cat(Tensor[] tensors, int dim=0) -> Tensor", infer_cat, run_cat);
-  r.add("stack(Tensor[] tensors, int dim=0) -> Tensor", infer_stack, run_stack);
+  r.add("cat(Tensor[] tensors, int dim=0) -> Tensor", infer_cat, run_cat, kWritesApart);
+  r.add("stack(Tensor[] tensors, int dim=0) -> Tensor", infer_stack, run_stack, kWritesApart);
 }
 
 }  // namespace cresset

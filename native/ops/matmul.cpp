@@ -359,8 +359,8 @@ void register_matmul(Registry& r) {
   r.add("bmm(Tensor input, Tensor mat2) -> Tensor", infer_bmm, run_bmm);
   r.add("mv(Tensor input, Tensor vec) -> Tensor", infer_mv, run_mv);
   r.add("dot(Tensor input, Tensor tensor) -> Tensor", infer_dot, run_dot);
-  r.add("addmm(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", infer_addmm, run_addmm, kInplace);
-  r.add("baddbmm(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", infer_baddbmm, run_baddbmm, kInplace);
+  r.add("addmm(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", infer_addmm, run_addmm, kInplace | kWritesWhole);
+  r.add("baddbmm(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", infer_baddbmm, run_baddbmm, kInplace | kWritesWhole);
   r.add("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", infer_linear, run_linear, kFunctionOnly, "AddmmBackward0");
 }
 

@@ -374,15 +374,15 @@ void register_reduction(Registry& r) {
   r.add("amax(Tensor input, int[1] dim=[], bool keepdim=False) -> Tensor", infer_amax<true>, run_amax<true>);
   r.add("amin(Tensor input, int[1] dim=[], bool keepdim=False) -> Tensor", infer_amax<false>, run_amax<false>);
   r.add("aminmax(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", infer_aminmax,
-        run_aminmax);
+        run_aminmax, kWritesApart);
   r.add("max(Tensor input) -> Tensor", infer_max<true>, run_max<true>, 0, "MaxBackward1");
   r.add("max.other(Tensor input, Tensor other) -> Tensor", nullptr, run_max_other<true>, kComposite);
   r.add("max.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", infer_max_dim<true>,
-        run_max_dim<true>);
+        run_max_dim<true>, kWritesApart);
   r.add("min(Tensor input) -> Tensor", infer_max<false>, run_max<false>, 0, "MinBackward1");
   r.add("min.other(Tensor input, Tensor other) -> Tensor", nullptr, run_max_other<false>, kComposite);
   r.add("min.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", infer_max_dim<false>,
-        run_max_dim<false>);
+        run_max_dim<false>, kWritesApart);
   r.add("argmax(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", infer_argmax<true>, run_argmax<true>,
         kNotDifferentiable);
   r.add("argmin(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", infer_argmax<false>, run_argmax<false>,

@@ -185,10 +185,10 @@ void run_cummax(Call& c) {
 
 void register_scan(Registry& r) {
   r.add("cumsum(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor", infer_cumulative,
-        run_cumulative<RunningSum>, kInplace);
+        run_cumulative<RunningSum>, kInplace | kWritesWhole);
   r.add("cumprod(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor", infer_cumulative,
-        run_cumulative<RunningProduct>, kInplace);
-  r.add("logcumsumexp(Tensor input, int dim) -> Tensor", infer_logcumsumexp, run_logcumsumexp);
+        run_cumulative<RunningProduct>, kInplace | kWritesWhole);
+  r.add("logcumsumexp(Tensor input, int dim) -> Tensor", infer_logcumsumexp, run_logcumsumexp, kWritesWhole);
   r.add("cummax(Tensor input, int dim) -> (Tensor values, Tensor indices)", infer_cummax<true>, run_cummax<true>);
   r.add("cummin(Tensor input, int dim) -> (Tensor values, Tensor indices)", infer_cummax<false>, run_cummax<false>);
 }

@@ -15,19 +15,6 @@ namespace {
 
 using Write = void (*)(const Call&, const Tensor& target);
 
-// What is read must not change while it is read: an error where it overlaps the target for certain, a copy where it
-// may.
-Tensor apart(const char* who, const Tensor& target, const Tensor& t) {
-  if (t.storage()->data != target.storage()->data || t.numel() == 0 || target.numel() == 0) return t;
-  if (!is_dense(t.sizes(), t.strides()) || !is_dense(target.sizes(), target.strides())) return clone(t);
-  const char *a = target.bytes(), *b = t.bytes();
-  check(a >= b + t.numel() * size_of(t.dtype()) || b >= a + target.numel() * size_of(target.dtype()), who,
-        ": unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-        "location. "
-        "Please clone() the tensor before performing the operation.");
-  return t;
-}
-
 template <Write write>
 void run_in_copy(Call& c) {
   copy_into(c.out(), c.tensor(0));
@@ -56,13 +43,13 @@ void run_in_place(Call& c) {
   write(c, c.tensor(0));
 }
 
-// `name` and `name_`; an overload's name follows a dot.
+// `name` and `name_`; an overload's name follows a dot. What `name_` reads must lie apart, unless `flags` say otherwise.
 template <Write write>
 void add_writer(Registry& r, const std::string& name, const std::string& parameters, Infer infer,
-                uint32_t flags = kMethodOnly, const char* node_name = nullptr) {
+                uint32_t flags = kMethodOnly | kWritesApart, const char* node_name = nullptr) {
   const size_t dot = std::min(name.find('.'), name.size());
   const std::string in_place = name.substr(0, dot) + "_" + name.substr(dot);
-  r.add((name + parameters + " -> Tensor").c_str(), infer, run_in_copy<write>, 0, node_name);
+  r.add((name + parameters + " -> Tensor").c_str(), infer, run_in_copy<write>, kWritesWhole, node_name);
   r.add((in_place + parameters + " -> Tensor").c_str(), infer, run_in_place<write>, kMutates | flags, node_name);
 }
 
@@ -278,14 +265,14 @@ void infer_scatter_value(Call& c) {
 
 void scatter_with(const Call& c, const Tensor& target, const Tensor& src, std::string_view reduce) {
   const char* who = c.op.name().c_str();
-  const Tensor index = convert(apart(who, target, c.tensor(2)), Dtype::i64);
+  const Tensor index = convert(c.tensor(2), Dtype::i64);
   if (index.numel() == 0) return;
   const int64_t dim = wrap_dim(c.integer(1), target.dim());
   if (reduce.empty()) return write_indexed(walk_along(who, target, dim, index, src), size_of(target.dtype()));
   reduce_into(walk_along, who, target, dim, index, src, reduce, true, ErrorKind::runtime, "");
 }
 void write_scatter_src(const Call& c, const Tensor& target) {
-  scatter_with(c, target, apart("scatter", target, c.tensor(3)), "");
+  scatter_with(c, target, c.tensor(3), "");
 }
 void write_scatter_value(const Call& c, const Tensor& target) {
   scatter_with(c, target, scalar_tensor(c.scalar(3), target.dtype()), "");
@@ -297,13 +284,13 @@ std::string_view reduce_of_scatter(const Call& c) {
   return name == "add" ? "sum" : "prod";
 }
 void write_scatter_reduce_src(const Call& c, const Tensor& target) {
-  scatter_with(c, target, apart("scatter", target, c.tensor(3)), reduce_of_scatter(c));
+  scatter_with(c, target, c.tensor(3), reduce_of_scatter(c));
 }
 void write_scatter_reduce_value(const Call& c, const Tensor& target) {
   scatter_with(c, target, scalar_tensor(c.scalar(3), target.dtype()), reduce_of_scatter(c));
 }
 void write_scatter_add(const Call& c, const Tensor& target) {
-  scatter_with(c, target, apart("scatter_add", target, c.tensor(3)), "sum");
+  scatter_with(c, target, c.tensor(3), "sum");
 }
 
 void infer_scatter_reduce(Call& c) {
@@ -314,7 +301,7 @@ void infer_scatter_reduce(Call& c) {
 }
 void write_scatter_reduce_two(const Call& c, const Tensor& target) {
   const char* who = c.op.name().c_str();
-  const Tensor index = convert(apart(who, target, c.tensor(2)), Dtype::i64), src = apart(who, target, c.tensor(3));
+  const Tensor index = convert(c.tensor(2), Dtype::i64), src = c.tensor(3);
   reduce_into(walk_along, who, target, wrap_dim(c.integer(1), target.dim()), index, src, c.text(4), c.boolean(5),
               ErrorKind::runtime, "");
 }
@@ -351,9 +338,7 @@ struct Slices {
   Tensor index, source;
 };
 Slices slices_of(const Call& c, const Tensor& target) {
-  const char* who = c.op.name().c_str();
-  return {wrap_dim(c.integer(1), target.dim()), convert(apart(who, target, c.tensor(2)), Dtype::i64),
-          apart(who, target, c.tensor(3))};
+  return {wrap_dim(c.integer(1), target.dim()), convert(c.tensor(2), Dtype::i64), c.tensor(3)};
 }
 
 void infer_index_add(Call& c) {
@@ -443,7 +428,7 @@ void infer_index_fill_tensor(Call& c) {
 }
 void index_fill(const Call& c, const Tensor& target, const Tensor& value) {
   IndexedWalk w = walk_slices("index_fill_", target, wrap_dim(c.integer(1), target.dim()),
-                              apart("index_fill_", target, c.tensor(2)), value);
+                              c.tensor(2), value);
   w.wrap = w.bound;
   write_indexed(w, size_of(target.dtype()));
 }
@@ -527,8 +512,7 @@ void infer_masked_scatter(Call& c) {
   c.promise(sizes, input.dtype(), input.device());
 }
 void write_masked_scatter(const Call& c, const Tensor& target) {
-  const Tensor mask = apart("masked_scatter_", target, c.tensor(1)),
-               source = contiguous(apart("masked_scatter_", target, c.tensor(2)));
+  const Tensor mask = c.tensor(1), source = contiguous(c.tensor(2));
   const Tensor indices[1] = {
       view_of(mask, target.sizes(), expanded_strides("masked_scatter_", mask, target.sizes()), mask.offset())};
   const AdvancedIndex a = resolve_index("masked_scatter_", target, indices);
@@ -559,8 +543,7 @@ void write_put(const Call& c, const Tensor& target) {
   if (c.tensor(1).numel() == 0) return;
   Tensor whole = contiguous(target);
   if (is_half(target.dtype()) && c.boolean(3)) whole = convert(whole, Dtype::f32);
-  const Tensor index = contiguous(apart(who, target, c.tensor(1))),
-               source = contiguous(convert(apart(who, target, c.tensor(2)), whole.dtype()));
+  const Tensor index = contiguous(c.tensor(1)), source = contiguous(convert(c.tensor(2), whole.dtype()));
   IndexedWalk w = walk_slices(who, flattened(whole), 0, flattened(index), flattened(source));
   w.wrap = w.bound;
   w.phrase = "out of range: ";
@@ -575,6 +558,13 @@ void infer_index_put(Call& c) {
   check(input.dtype() == values.dtype(), "index_put_: Index put requires the source and destination dtypes match, got ",
         name_of(input.dtype()), " for the destination and ", name_of(values.dtype()), " for the source.");
   c.promise({input.sizes(), dense_strides_like(input.sizes(), input.strides()), input.dtype(), input.device()});
+  // One value under one mask is read before it is written, wherever it lies; other values must lie apart.
+  int64_t defined = 0, masks = 0;
+  for (const Tensor& t : c.tensors(1)) defined += t.defined(), masks += t.defined() && t.dtype() == Dtype::b8;
+  if (!c.op.mutates || (values.numel() == 1 && !c.boolean(3) && defined == 1 && masks == 1)) return;
+  check_aliasing("index_put_", input, values, Aliasing::apart);
+  for (const Tensor& t : c.tensors(1))
+    if (t.defined()) check_aliasing("index_put_", input, t, Aliasing::apart);
 }
 
 // x[mask] = one value needs no list of places: a fill under the mask, broadcast over the dimensions it does not cover.
@@ -603,11 +593,7 @@ bool fill_under_mask(const Tensor& target, std::span<const Tensor> indices, cons
 void write_index_put(const Call& c, const Tensor& target) {
   const bool accumulate = c.boolean(3);
   Tensor values = c.tensor(2);
-  if (values.storage()->data == target.storage()->data) values = clone(values);
-  SmallVector<Tensor, 4> indices;
-  for (const Tensor& t : c.tensors(1))
-    indices.push_back(t.defined() && t.storage()->data == target.storage()->data ? clone(t) : t);
-  const std::span<const Tensor> list_of_indices(indices.data(), static_cast<size_t>(indices.size()));
+  const std::span<const Tensor> list_of_indices = c.tensors(1);
   if (values.numel() == 1 && !accumulate && fill_under_mask(target, list_of_indices, values)) return;
   const AdvancedIndex a = resolve_index("index_put_", target, list_of_indices);
   const int64_t n = checked_numel(a.result);
@@ -649,13 +635,13 @@ void write_index_put(const Call& c, const Tensor& target) {
 void register_scattering(Registry& r) {
   add_writer<write_scatter_src>(r, "scatter", "(Tensor input, int dim, Tensor index, Tensor src)", infer_scatter_src);
   add_writer<write_scatter_value>(r, "scatter.value", "(Tensor input, int dim, Tensor index, Scalar value)",
-                                  infer_scatter_value, kMethodOnly, "ScatterBackward1");
+                                  infer_scatter_value, kMethodOnly | kWritesApart, "ScatterBackward1");
   add_writer<write_scatter_reduce_src>(r, "scatter.reduce",
                                        "(Tensor input, int dim, Tensor index, Tensor src, *, str reduce)",
-                                       infer_scatter_src, kMethodOnly);
+                                       infer_scatter_src);
   add_writer<write_scatter_reduce_value>(r, "scatter.value_reduce",
                                          "(Tensor input, int dim, Tensor index, Scalar value, *, str reduce)",
-                                         infer_scatter_value, kMethodOnly);
+                                         infer_scatter_value);
   add_writer<write_scatter_add>(r, "scatter_add", "(Tensor input, int dim, Tensor index, Tensor src)",
                                 infer_scatter_src);
   add_writer<write_scatter_reduce_two>(
@@ -675,7 +661,7 @@ void register_scattering(Registry& r) {
   add_writer<write_index_put>(r, "index_put", "(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=False)",
                               infer_index_put, 0);
   add_writer<write_masked_scatter>(r, "masked_scatter", "(Tensor input, Tensor mask, Tensor source)",
-                                   infer_masked_scatter);
+                                   infer_masked_scatter, kMethodOnly);
   add_writer<write_put>(r, "put", "(Tensor input, Tensor index, Tensor source, bool accumulate=False)", infer_put);
   // These fill while they copy.
   r.add("masked_fill.Tensor(Tensor input, Tensor mask, Tensor value) -> Tensor", infer_masked_fill_tensor,

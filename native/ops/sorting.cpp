@@ -338,18 +338,19 @@ void run_mode(Call& c) {
 void register_sorting(Registry& r) {
   r.add(
       "sort(Tensor input, int dim=-1, bool descending=False, *, bool? stable=None) -> (Tensor values, Tensor indices)",
-      infer_sort, run_sort);
+      infer_sort, run_sort, kWritesWhole);
   r.add("topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
-        infer_topk, run_topk);
+        infer_topk, run_topk, kWritesApart);
   r.add("kthvalue(Tensor input, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        infer_kthvalue, run_kthvalue);
+        infer_kthvalue, run_kthvalue, kWritesApart);
   r.add("median(Tensor input) -> Tensor", infer_median, run_median<false>);
   r.add("median.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         infer_median_dim<false>, run_median_dim<false>, 0, "MedianBackward1");
   r.add("nanmedian(Tensor input) -> Tensor", infer_median, run_median<true>);
   r.add("nanmedian.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         infer_median_dim<true>, run_median_dim<true>, 0, "NanmedianBackward1");
-  r.add("mode(Tensor input, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", infer_mode, run_mode);
+  r.add("mode(Tensor input, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", infer_mode, run_mode,
+        kWritesApart);
 }
 
 }  // namespace cresset

@@ -188,17 +188,9 @@ void run_view_dtype(Call& c) {
 }
 
 void check_in_storage(const Tensor& t, DimsView sizes, DimsView strides, int64_t offset) {
-  check(offset >= 0, "as_strided: the storage offset must not be negative, got ", offset);
-  int64_t last = offset;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    check(sizes[d] >= 0 && strides[d] >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", list(strides));
-    if (sizes[d] == 0) return;
-    int64_t reach;
-    check(!__builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) && !__builtin_add_overflow(last, reach, &last), "as_strided: sizes ", list(sizes), " and strides ", list(strides), " overflow");
-  }
-  check(last < (int64_t{1} << 58), "as_strided: Storage size calculation overflowed with sizes=", list(sizes), ", strides=", list(strides), " and storage offset ", offset);
-  check(t.is_meta() || (last + 1) * size_of(t.dtype()) <= t.storage()->bytes, "setStorage: sizes ", list(sizes), ", strides ", list(strides), ", storage offset ", offset, ", and itemsize ",
-        size_of(t.dtype()), " requiring a storage size of ", (last + 1) * size_of(t.dtype()), " are out of bounds for storage of size ", t.storage()->bytes);
+  const int64_t needed = bytes_needed("as_strided", sizes, strides, offset, t.dtype());
+  check(t.is_meta() || needed <= t.storage()->bytes, "setStorage: sizes ", list(sizes), ", strides ", list(strides), ", storage offset ", offset, ", and itemsize ",
+        size_of(t.dtype()), " requiring a storage size of ", needed, " are out of bounds for storage of size ", t.storage()->bytes);
 }
 
 void run_as_strided(Call& c) {

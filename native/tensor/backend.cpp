@@ -10,7 +10,8 @@ Device resolve(Device device) {
 }
 
 char* address_for_others(const Tensor& t) {
-  char* const address = t.storage()->data ? t.bytes() : nullptr;
+  char* const memory = t.storage()->plain();
+  char* const address = memory ? memory + t.offset() * size_of(t.dtype()) : nullptr;
   if (has_backend(t.device()) && address) backend_of(t.device()).settle();
   return address;
 }

@@ -30,7 +30,7 @@ void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows,
 void Storage::make_plain() {
   std::unique_lock guard(layout_lock());
   PrivateLayout* const l = layout.load(std::memory_order_relaxed);
-  if (!l) return;  // another thread was first
+  if (!l || !l->width) return;  // another thread was first, or there is nothing to do
   const Memory plain = allocate_memory(bytes, device);
   transpose_matrices(plain.data, data, l->images, l->points, l->channels, l->width, device);
   if (l->pins) {
@@ -42,6 +42,28 @@ void Storage::make_plain() {
   data = plain.data;
   block = plain.block;
   layout.store(nullptr, std::memory_order_release);
+}
+
+bool Storage::was_cut() const {
+  if (!layout.load(std::memory_order_acquire)) return false;
+  std::lock_guard guard(layout_lock());
+  const PrivateLayout* l = layout.load(std::memory_order_relaxed);
+  return l && !l->width;
+}
+
+// Notes that there were `whole` bytes once.
+void Storage::mark_cut(int64_t whole) {
+  std::lock_guard guard(layout_lock());
+  PrivateLayout* const l = layout.load(std::memory_order_relaxed);
+  if (l) whole = std::max(whole, l->whole);
+  if (bytes >= whole) {
+    delete l;
+    layout.store(nullptr, std::memory_order_release);
+  } else if (l) {
+    l->whole = whole;
+  } else {
+    layout.store(new PrivateLayout{.whole = whole}, std::memory_order_release);
+  }
 }
 
 bool is_private(const TensorImpl& t) {

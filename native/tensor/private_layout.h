@@ -14,6 +14,12 @@
 //   another thread has made plain meanwhile. What it would write then is lost; hence no operator may ask for the plain memory
 //   of a storage that it has pinned.
 // * A result becomes private only where it is made (keep_private), when nobody else has seen its storage.
+//
+// Note [Storages that were cut]
+// A storage that is resized to fewer bytes has tensors that reach beyond it. That is allowed (it is how memory is given back
+// while its tensors live on) until somebody reads them. Nobody should pay for a check of what almost never happens, so it
+// hangs on the one that is made anyway: such a storage has a PrivateLayout of no width, hence what leads to plain() and the call path's slow
+// branch leads to check_in_bounds() too. The mark goes when the storage is as large as it was.
 #pragma once
 #include "tensor/tensor.h"
 
@@ -23,6 +29,7 @@ struct PrivateLayout {
   int64_t images, channels, points, width;  // width: bytes of an element
   int pins = 0;
   Memory retired = {};      // the memory, once it is only pinned
+  int64_t whole = 0;        // of a storage that was cut (width 0): the most bytes that it had
 };
 
 // The tensor is all of a storage in private layout, with the sizes that the layout has.

@@ -1,6 +1,8 @@
 #include "tensor/storage.h"
 
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 #include "base/error.h"
 #include "tensor/allocator.h"
@@ -16,15 +18,31 @@ PinnedHost pinned_host;
 void* Storage::operator new(size_t bytes) { return allocate_cell(bytes); }
 void Storage::operator delete(void* p, size_t bytes) { free_cell(p, bytes); }
 
-Storage::~Storage() {
-  if (changed_at.code && release_code) release_code(changed_at.code);
-  if (PrivateLayout* l = layout.load(std::memory_order_relaxed)) [[unlikely]] delete l;
+static std::mutex& alias_lock() {
+  static auto* the = new std::mutex;
+  return *the;
+}
+
+void Storage::free_data() {
   if (release_) {
     (*release_)();
     delete release_;
+    release_ = nullptr;
   } else if (!parent_ && data) {
     free_memory({data, block}, bytes, device);
   }
+}
+
+Storage::~Storage() {
+  if (is_alias_) {
+    std::lock_guard guard(alias_lock());
+    Storage** at = &parent_->first_alias_;
+    while (*at != this) at = &(*at)->next_alias_;
+    *at = next_alias_;
+  }
+  if (changed_at.code && release_code) release_code(changed_at.code);
+  if (PrivateLayout* l = layout.load(std::memory_order_relaxed)) [[unlikely]] delete l;
+  free_data();
 }
 
 Memory allocate_memory(int64_t bytes, Device device) {
@@ -56,55 +74,87 @@ RefPtr<Storage> Storage::borrow(void* data, int64_t bytes, Device device, std::f
   s->data = static_cast<char*>(data);
   s->bytes = bytes;
   s->device = device;
-  s->resizable = false;
+  s->resizable_ = false;
   s->release_ = new std::function<void()>(std::move(release));
   return s;
 }
 
 RefPtr<Storage> Storage::alias(RefPtr<Storage> of) {
   RefPtr<Storage> s(new Storage);
-  s->data = of->plain();
-  s->bytes = of->bytes;
-  s->device = of->device;
-  s->pinned = of->pinned;
-  s->shared = of->shared;
-  s->resizable = false;
-  s->parent_ = of->parent_ ? of->parent_ : of;
+  RefPtr<Storage> root = of->is_alias_ ? of->parent_ : of;
+  root->plain();
+  s->device = root->device;
+  s->pinned = root->pinned;
+  s->shared = root->shared;
+  s->read_only = root->read_only;
+  s->is_alias_ = true;
+  std::lock_guard guard(alias_lock());
+  s->next_alias_ = root->first_alias_;
+  root->first_alias_ = s.get();
+  s->parent_ = std::move(root);
+  s->follow_root();
   return s;
 }
 
+void Storage::follow_root() {
+  data = parent_->data;
+  bytes = parent_->bytes;
+  shared = parent_->shared;
+  if (const PrivateLayout* l = parent_->layout.load(std::memory_order_relaxed); l && !l->width) mark_cut(l->whole);
+  else mark_cut(bytes);
+}
+
+void Storage::lend() { ++root().lent_; }
+void Storage::give_back() { --root().lent_; }
+bool Storage::is_resizable() const { return root().resizable_ && !root().lent_; }
+void Storage::forbid_resizing() { root().resizable_ = false; }
+
 void Storage::move_to(RefPtr<Storage> other) {
+  if (is_alias_) return parent_->move_to(std::move(other));
   plain();
-  if (release_) {
-    (*release_)();
-    delete release_;
-    release_ = nullptr;
-  } else if (!parent_ && data) {
-    free_memory({data, block}, bytes, device);
+  if (lent_) {  // somebody else goes on looking at the memory: it lives as long as the new one
+    RefPtr<Storage> old(new Storage);
+    old->data = data;
+    old->block = block;
+    old->bytes = bytes;
+    old->device = device;
+    old->release_ = std::exchange(release_, nullptr);
+    old->parent_ = std::move(parent_);
+    other->parent_ = std::move(old);
+  } else {
+    free_data();
   }
   data = other->plain();
   block = nullptr;
   parent_ = std::move(other);
-  resizable = false;
+  resizable_ = false;
+  shared = true;
+  std::lock_guard guard(alias_lock());
+  for (Storage* a = first_alias_; a; a = a->next_alias_) a->follow_root();
 }
 
 void Storage::resize(int64_t wanted) {
+  if (is_alias_) return parent_->resize(wanted);
   if (wanted == bytes) return;
-  check(resizable, "Trying to resize storage that is not resizable");
-  if (device.is_meta()) {
-    bytes = wanted;
-    return;
-  }
+  check(wanted >= 0, "resize_: a storage cannot have ", wanted, " bytes");
+  check(is_resizable(), "Trying to resize storage that is not resizable");
   plain();
-  const Memory bigger = wanted ? allocate_memory(wanted, device) : Memory{};
-  if (data) {
-    if (device.is_cpu()) std::memcpy(bigger.data, data, static_cast<size_t>(std::min(bytes, wanted)));
-    else backend_of(device).copy_bytes(bigger.data, data, std::min(bytes, wanted), device.index);
-    free_memory({data, block}, bytes, device);
+  const int64_t before = bytes;
+  if (!device.is_meta()) {
+    const Memory bigger = wanted ? allocate_memory(wanted, device) : Memory{};
+    if (data) {
+      const int64_t kept = std::min(bytes, wanted);
+      if (kept && device.is_cpu()) std::memcpy(bigger.data, data, static_cast<size_t>(kept));
+      else if (kept) backend_of(device).copy_bytes(bigger.data, data, kept, device.index);
+      free_memory({data, block}, bytes, device);
+    }
+    data = bigger.data;
+    block = bigger.block;
   }
-  data = bigger.data;
-  block = bigger.block;
   bytes = wanted;
+  mark_cut(before);
+  std::lock_guard guard(alias_lock());
+  for (Storage* a = first_alias_; a; a = a->next_alias_) a->follow_root();
 }
 
 }  // namespace cresset

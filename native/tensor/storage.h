@@ -23,9 +23,9 @@ class Storage : public RefCounted {
   int64_t bytes = 0;
   uint32_t version = 0;
   Device device;
-  bool pinned = false, shared = false, resizable = true, read_only = false;
+  bool pinned = false, shared = false, read_only = false;
   CodePosition changed_at;  // the last in-place change
-  std::atomic<PrivateLayout*> layout = nullptr;  // owned; null: the bytes lie as the tensors' strides say
+  std::atomic<PrivateLayout*> layout = nullptr;  // owned; null: the bytes lie as the tensors' strides say, and there are as many as ever
 
   char* plain() {
     if (layout.load(std::memory_order_acquire)) [[unlikely]] make_plain();
@@ -36,10 +36,22 @@ class Storage : public RefCounted {
   static RefPtr<Storage> allocate(int64_t bytes, Device device);
   // Memory that belongs to somebody else; `release` is called when nobody needs it any more.
   static RefPtr<Storage> borrow(void* data, int64_t bytes, Device device, std::function<void()> release);
-  // The same memory under a version of its own: what `.data` gives.
+  // The same memory under a version of its own: what `.data` gives. It follows when the other is resized or moved, and the other way round.
   static RefPtr<Storage> alias(RefPtr<Storage> of);
   void resize(int64_t bytes);  // keeps the contents
   void move_to(RefPtr<Storage> other);  // from now on use the other's memory; the contents are the caller's business
+
+  // Note [Memory in other hands]
+  // NumPy, a memoryview, DLPack keep the address they were given. Memory that was lent so stays where it is, as long as it
+  // lives: it is not resized (an error), and one that moves leaves its old place to the borrower. What was seen as a NumPy array can never
+  // be resized again, like in PyTorch.
+  void lend();
+  void give_back();
+  bool is_resizable() const;
+  void forbid_resizing();
+
+  bool meets(const Storage& o) const { return data < o.data + o.bytes && o.data < data + bytes; }
+  bool was_cut() const;  // Note [Storages that were cut] in tensor/private_layout.h
 
   [[gnu::cold]] void make_plain();
 
@@ -47,8 +59,17 @@ class Storage : public RefCounted {
   static void operator delete(void* p, size_t bytes);
 
  private:
-  RefPtr<Storage> parent_;
+  Storage& root() { return is_alias_ ? *parent_ : *this; }
+  const Storage& root() const { return is_alias_ ? *parent_ : *this; }
+  void mark_cut(int64_t whole);
+  void follow_root();
+  void free_data();
+
+  RefPtr<Storage> parent_;  // whose memory it is, if it is not its own
   std::function<void()>* release_ = nullptr;
+  Storage *first_alias_ = nullptr, *next_alias_ = nullptr;  // of a root: those that follow it
+  int32_t lent_ = 0;
+  bool resizable_ = true, is_alias_ = false;
 };
 
 // Memory of a device, and back.

@@ -18,6 +18,18 @@ void TensorImpl::last_reference_gone() {
   delete this;
 }
 
+char* TensorImpl::data_in_bounds() const {
+  check_in_bounds();
+  return storage->plain() + offset * size_of(dtype);
+}
+
+void TensorImpl::check_in_bounds() const {
+  if (numel == 0 || storage->device.is_meta()) return;
+  const int64_t needed = bytes_needed("storage", sizes, strides, offset, dtype);
+  check(needed <= storage->bytes, "setStorage: sizes ", list(sizes), ", strides ", list(strides), ", storage offset ", offset, ", and itemsize ", size_of(dtype), " requiring a storage size of ", needed,
+        " are out of bounds for storage of size ", storage->bytes, ": it was resized under the tensor");
+}
+
 void TensorImpl::update_numel_and_contiguity() {
   numel = 1;
   bool overflow = false;
@@ -52,20 +64,38 @@ int64_t checked_numel(DimsView sizes) {
   return std::find(sizes.begin(), sizes.end(), 0) != sizes.end() ? 0 : n;
 }
 
-static int64_t checked_bytes(DimsView sizes, Dtype dtype) {
-  int64_t bytes;
-  check(!__builtin_mul_overflow(checked_numel(sizes), size_of(dtype), &bytes), "Storage size calculation overflowed with sizes=", list(sizes));
+int64_t bytes_needed(DimsView sizes, int64_t offset, Dtype dtype) {
+  int64_t elements, bytes;
+  const bool overflows = __builtin_add_overflow(checked_numel(sizes), offset, &elements) || __builtin_mul_overflow(elements, size_of(dtype), &bytes);
+  check(!overflows, "Storage size calculation overflowed with sizes=", list(sizes));
+  return bytes;
+}
+
+int64_t bytes_needed(const char* who, DimsView sizes, DimsView strides, int64_t offset, Dtype dtype) {
+  check(offset >= 0, who, ": the storage offset must not be negative, got ", offset);
+  check(sizes.size() == strides.size(), who, ": mismatch in length of strides and shape, there are ", strides.size(), " and ", sizes.size());
+  int64_t elements = 1, bytes;
+  bool overflows = __builtin_add_overflow(elements, offset, &elements);
+  for (size_t d = 0; d < sizes.size(); ++d)
+    check(strides[d] >= 0, who, ": Negative strides are not supported at the moment, got strides: ", list(strides));
+  if (checked_numel(sizes) == 0) return 0;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    int64_t reach;
+    overflows = overflows || __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) || __builtin_add_overflow(elements, reach, &elements);
+  }
+  overflows = overflows || __builtin_mul_overflow(elements, size_of(dtype), &bytes);
+  check(!overflows, who, ": Storage size calculation overflowed with sizes=", list(sizes), ", strides=", list(strides), " and storage offset ", offset);
   return bytes;
 }
 
 Tensor empty(DimsView sizes, Dtype dtype, Device device) {
-  const int64_t bytes = checked_bytes(sizes, dtype);
+  const int64_t bytes = bytes_needed(sizes, 0, dtype);
   return make(Storage::allocate(bytes, device), Dims(sizes), contiguous_strides(sizes), 0, dtype);
 }
 
 Tensor empty(const TensorInfo& info) {
   if (info.strides.empty()) return empty(info.sizes, info.dtype, info.device);
-  return make(Storage::allocate(checked_bytes(info.sizes, info.dtype), info.device), info.sizes, info.strides, 0, info.dtype);
+  return make(Storage::allocate(bytes_needed(info.sizes, 0, info.dtype), info.device), info.sizes, info.strides, 0, info.dtype);
 }
 
 Tensor empty_like_layout(const Tensor& t, Dtype dtype) {

@@ -46,13 +46,20 @@ class TensorImpl : public RefCounted {
   ~TensorImpl() override;
   int64_t dim() const { return sizes.size(); }
   void update_numel_and_contiguity();
-  char* data() const { return storage->plain() + offset * size_of(dtype); }
+  char* data() const {
+    if (storage->layout.load(std::memory_order_acquire)) [[unlikely]] return data_in_bounds();
+    return storage->data + offset * size_of(dtype);
+  }
+  void check_in_bounds() const;  // an error if an element lies outside of the storage; Note [Storages that were cut]
 
   static void* operator new(size_t bytes);
   static void operator delete(void* p, size_t bytes);
 
  protected:
   void last_reference_gone() override;
+
+ private:
+  [[gnu::cold]] char* data_in_bounds() const;
 };
 extern void (*release_wrapper)(TensorImpl* impl);  // set by the bindings
 
@@ -103,6 +110,9 @@ void check_has_data(const Tensor& t);                      // raises if it stand
 
 // ---- shapes
 int64_t checked_numel(DimsView sizes);
+int64_t bytes_needed(DimsView sizes, int64_t offset, Dtype dtype);  // of a storage for a contiguous tensor
+// The same with strides; an error if that is more than there can be, or anything is negative.
+int64_t bytes_needed(const char* who, DimsView sizes, DimsView strides, int64_t offset, Dtype dtype);
 Dims contiguous_strides(DimsView sizes);
 Dims channels_last_strides(DimsView sizes);
 bool is_contiguous(DimsView sizes, DimsView strides);
