@@ -104,6 +104,8 @@ def _histogram(who, points, bins, bounds, weight, density):
             f"{who}: for a {len(bins)}-dimensional histogram range should have {2 * len(bins)} elements, "
             f"but got {len(bounds)}"
         )
+    if math.prod(bin.numel() if isinstance(bin, cresset.Tensor) else max(bin, 0) for bin in bins) >= 2**63:
+        raise RuntimeError(f"{who}: Storage size calculation overflowed with as many bins as {bins}")
     edges = tuple(
         _edges(who, points, bin, None if bounds is None else bounds[2 * axis : 2 * axis + 2], axis)
         for axis, bin in enumerate(bins)

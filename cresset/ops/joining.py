@@ -173,6 +173,8 @@ def _split(who, input, where, dim):
     if isinstance(where, int):
         if where <= 0:
             raise RuntimeError(f"{who}: number of sections must be larger than 0, got {where}")
+        if where >= 2**31:
+            raise RuntimeError(f"{who}: {where} sections are too many, there can be at most {2**31 - 1}")
         small, larger = divmod(input.size(dim), where)
         return _split_at(input, [section * small + min(section, larger) for section in range(where + 1)], dim)
     return _split_at(input, [0, *where, input.size(dim)], dim)

@@ -37,6 +37,8 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     if offsets is None:
         if not unsafe and lengths.numel() and int(lengths.min()) < 0:
             raise RuntimeError(f"lengths contains negative value {int(lengths.min())}")
+        if not unsafe and lengths.numel() and int(lengths.max()) > size:  # sums of such lengths could wrap
+            raise RuntimeError(f"segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) = {size}, got a length {int(lengths.max())}")
         ends = lengths.cumsum(-1)
         starts = ends - lengths
     else:

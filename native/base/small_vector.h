@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <memory>
+#include <new>
 #include <ostream>
 #include <span>
 #include <utility>
@@ -94,6 +96,7 @@ class SmallVector {
  private:
   bool is_inline() const { return data_ == reinterpret_cast<const T*>(inline_); }
   void grow(int64_t n) {
+    if (n > std::numeric_limits<int32_t>::max() / 2) throw std::bad_alloc();
     int64_t capacity = std::max<int64_t>(n, 2 * capacity_);
     T* bigger = std::allocator<T>().allocate(capacity);
     for (int64_t i = 0; i < size_; ++i) {

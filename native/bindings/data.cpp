@@ -5,6 +5,7 @@
 
 #include "bindings/python.h"
 #include "tensor/convert.h"
+#include "tensor/private_layout.h"
 #include "tensor/requires_grad.h"
 
 namespace cresset {
@@ -257,6 +258,7 @@ Tensor share_buffer(PyObject* owner, const char* who) {
     PyGILState_Release(gil);
   });
   Tensor t = empty(Dims{0}, static_cast<Dtype>(d));
+  if (t.dtype() == Dtype::b8) storage->note_foreign_bools();
   t->storage = storage;
   t->sizes = sizes;
   t->strides = strides;
@@ -341,6 +343,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
         CRESSET_CHECK_KIND(ErrorKind::buffer, (flags & PyBUF_STRIDES) == PyBUF_STRIDES || t->contiguous, "the tensor is not contiguous");
         static char nothing[1];
         view->buf = t->storage->data || t->numel ? t->data() : nothing;
+        if (t->dtype == Dtype::b8) t->storage->note_foreign_bools();
         auto* lent = new Lent(t->storage, t->dim());
         Py_ssize_t* const shape = lent->shape_and_strides.get();
         for (int64_t d = 0; d < t->dim(); ++d) {
@@ -378,12 +381,13 @@ PyObject* storage_info(PyObject*, PyObject* self) {
   return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(data), static_cast<long long>(s.bytes), s.shared ? Py_True : Py_False);
 }
 // has_private_layout(tensor): whether the storage lies in another order than the strides say (for tests)
-PyObject* has_private_layout(PyObject*, PyObject* self) { Storage& s = *impl_of(self)->storage; return PyBool_FromLong(s.layout.load() != nullptr && !s.was_cut()); }
+PyObject* has_private_layout(PyObject*, PyObject* self) { return PyBool_FromLong(is_private(*impl_of(self))); }
 // bytes_tensor(tensor): the whole storage as a uint8 tensor that shares it
 PyObject* storage_bytes(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Tensor t = unwrap(self);
     check_has_data(t);
+    if (t.dtype() == Dtype::b8) t.storage()->note_foreign_bools();
     const Dims sizes{t.storage()->bytes}, strides{1};
     return wrap(view_as_dtype(t, Dtype::u8, sizes, strides, 0));
   });
@@ -403,6 +407,7 @@ PyObject* set_storage(PyObject*, PyObject* args) {
     const int64_t needed = bytes_needed("set_", s, st, offset, t->dtype);
     check(needed <= b.storage()->bytes, "setStorage: sizes ", list(s), ", strides ", list(st), ", storage offset ", offset, ", and itemsize ", size_of(t->dtype), " requiring a storage size of ", needed,
           " are out of bounds for storage of size ", b.storage()->bytes);
+    if (t->dtype == Dtype::b8) b.storage()->note_foreign_bools();
     t->storage = b.storage();
     t->sizes = s;
     t->strides = st;
@@ -426,6 +431,7 @@ PyObject* share_storage(PyObject*, PyObject* args) {
     PyObject *self, *buffer;
     if (!PyArg_ParseTuple(args, "O!O", tensor_type, &self, &buffer)) raise_python();
     Storage& s = *impl_of(self)->storage;
+    if (impl_of(self)->dtype == Dtype::b8) s.note_foreign_bools();
     const Tensor shared = share_buffer(buffer, "share_memory_");
     check(shared.storage()->bytes >= s.bytes, "share_memory_: the buffer is too small");
     if (s.bytes) std::memcpy(shared.storage()->data, s.plain(), static_cast<size_t>(s.bytes));

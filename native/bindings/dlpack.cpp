@@ -73,6 +73,7 @@ PyObject* to_dlpack(PyObject*, PyObject* self) {
     t->check_in_bounds();
     auto* e = new Export{{}, t.storage(), t.sizes(), t.strides()};
     e->storage->lend();
+    if (t.dtype() == Dtype::b8) e->storage->note_foreign_bools();
     e->managed.tensor = {address_for_others(t), device, static_cast<int32_t>(t.dim()), type, e->shape.data(), e->strides.data(), 0};
     e->managed.context = e;
     e->managed.deleter = [](DLManagedTensor* m) {
@@ -102,6 +103,7 @@ PyObject* from_dlpack(PyObject*, PyObject* capsule) {
       m->deleter(m);
       PyGILState_Release(gil);
     });
+    if (dtype == Dtype::b8) t->storage->note_foreign_bools();
     t->sizes = sizes;
     t->strides = strides;
     t->update_numel_and_contiguity();

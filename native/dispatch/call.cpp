@@ -155,47 +155,60 @@ void check_aliasing(const Call& c, const Tensor& out) {
   for_each_tensor(c, 0, [&](const Tensor& t) { check_aliasing(c.op.name().c_str(), out, t, c.op.aliasing); });
 }
 
-// Arguments of an operator that mutates its first one, those that share memory with it copied.
-class ReadApart {
+// Tensors that a call is given instead of its own, while this lives.
+class StandIns {
  public:
-  explicit ReadApart(Call& c) : call_(c) {
-    const Tensor target = c.tensor(0);
-    if (target.numel() == 0 || target.is_meta()) return;
-    for (int i = 1; i < static_cast<int>(c.op.signature.parameters.size()); ++i) {
-      if (c.args[i].kind != Kind::tensor && c.args[i].kind != Kind::tensors) continue;
-      const bool single = c.args[i].kind == Kind::tensor;
-      for (int64_t k = 0; k < (single ? 1 : c.args[i].count); ++k) {
-        const Tensor t = single ? c.tensor(i) : c.tensors(i)[static_cast<size_t>(k)];
-        if (!t.defined() || !shares_memory(target, t)) continue;
-        check_aliasing(c.op.name().c_str(), target, t, c.op.aliasing);
-        const Overlap overlap = overlap_of(target, t);
-        if (overlap == Overlap::none || (overlap == Overlap::whole && c.op.aliasing == Aliasing::whole)) continue;
-        copy(i, k, clone(t));
-      }
-    }
-  }
-  ~ReadApart() {
+  explicit StandIns(Call& c) : call_(c) {}
+  ~StandIns() {
     for (int i = 0; i < kMaxArguments; ++i)
       if (before_[i].kind != Kind::none) call_.args[i] = before_[i];
   }
-  ReadApart(const ReadApart&) = delete;
+  StandIns(const StandIns&) = delete;
+
+  // What gives back its argument gives back the true one.
+  void finish() {
+    for (int i = 0; i < kMaxArguments; ++i)
+      for (Tensor& t : call_.outputs)
+        if (before_[i].kind == Kind::tensor && t.get() == others_[i][0].get()) t = Tensor(before_[i].tensor_);
+  }
+
+  // f(tensor) for arguments from `first` on: what to give instead, or the tensor itself.
+  template <class F>
+  void replace(int first, F&& f) {
+    for (int i = first; i < static_cast<int>(call_.op.signature.parameters.size()); ++i) {
+      if (call_.args[i].kind != Kind::tensor && call_.args[i].kind != Kind::tensors) continue;
+      const bool single = call_.args[i].kind == Kind::tensor;
+      for (int64_t k = 0; k < (single ? 1 : call_.args[i].count); ++k) {
+        const Tensor t = single ? call_.tensor(i) : call_.tensors(i)[static_cast<size_t>(k)];
+        if (!t.defined()) continue;
+        if (Tensor other = f(t); other.get() != t.get()) put(i, k, std::move(other));
+      }
+    }
+  }
 
  private:
-  void copy(int i, int64_t k, Tensor made) {
+  void put(int i, int64_t k, Tensor other) {
     if (before_[i].kind == Kind::none) {
       before_[i] = call_.args[i];
-      if (before_[i].kind == Kind::tensors) copies_[i].append(before_[i].tensors_, before_[i].tensors_ + before_[i].count);
-      else copies_[i].push_back({});
+      if (before_[i].kind == Kind::tensors) others_[i].append(before_[i].tensors_, before_[i].tensors_ + before_[i].count);
+      else others_[i].push_back({});
     }
-    copies_[i][k] = std::move(made);
-    if (before_[i].kind == Kind::tensors) call_.args[i].tensors_ = copies_[i].data();
-    else call_.args[i].tensor_ = copies_[i][0].get();
+    others_[i][k] = std::move(other);
+    if (before_[i].kind == Kind::tensors) call_.args[i].tensors_ = others_[i].data();
+    else call_.args[i].tensor_ = others_[i][0].get();
   }
 
   Call& call_;
   Value before_[kMaxArguments];
-  SmallVector<Tensor, 1> copies_[kMaxArguments];
+  SmallVector<Tensor, 1> others_[kMaxArguments];
 };
+
+// What an operator that mutates its first argument reads beside it.
+Tensor read_apart(const Operator& op, const Tensor& target, const Tensor& t) {
+  check_aliasing(op.name().c_str(), target, t, op.aliasing);
+  const Overlap overlap = overlap_of(target, t);
+  return overlap == Overlap::none || (overlap == Overlap::whole && op.aliasing == Aliasing::whole) ? t : clone(t);
+}
 
 bool needs_reading_apart(const Call& c) {
   if (c.op.aliasing == Aliasing::unread) return false;
@@ -232,7 +245,9 @@ void execute_on(Call& c, Device device) {
     }
     if (device.is_meta()) return;
     if (needs_reading_apart(c)) [[unlikely]] {
-      const ReadApart apart(c);
+      const Tensor target = c.tensor(0);
+      StandIns apart(c);
+      apart.replace(1, [&](const Tensor& t) { return read_apart(op, target, t); });
       return run_mutation(c, run, device);
     }
     return run_mutation(c, run, device);
@@ -312,15 +327,26 @@ static void execute_on_device(Call& c, Device device) {
   execute_on(c, device);
 }
 
-static void execute_surveyed(Call& c, const Survey& s) {
-  if (s.laid_out) [[unlikely]] {
-    if (!c.op.view && c.op.aliasing != Aliasing::unread) for_each_tensor(c, 0, check_in_bounds);
-    InLayout layout(c);
-    has_backend(s.device) ? execute_on_device(c, s.device) : c.op.pointwise ? execute_pointwise(c) : execute_on(c, s.device);
-    return layout.finish();
-  }
+static void execute_by_survey(Call& c, const Survey& s) {
   if (has_backend(s.device)) return execute_on_device(c, s.device);
   c.op.pointwise ? execute_pointwise(c) : execute_on(c, s.device);
+}
+
+static void execute_surveyed(Call& c, const Survey& s) {
+  if (!s.laid_out) [[likely]] return execute_by_survey(c, s);
+  const bool reads = !c.op.view && c.op.aliasing != Aliasing::unread;
+  if (reads) for_each_tensor(c, 0, check_in_bounds);
+  StandIns bools(c);
+  if (reads) {
+    // A target in place is written wholly: its own memory may be put right.
+    if (c.op.inplace)
+      if (const Tensor target = c.tensor(0), bytes = readable_bools(target); bytes.get() != target.get()) copy_into(target, bytes);
+    bools.replace(c.op.inplace || c.op.mutates ? 1 : 0, readable_bools);
+  }
+  InLayout layout(c);
+  execute_by_survey(c, s);
+  layout.finish();
+  bools.finish();
 }
 
 static void call_instead(Call& c, const Operator& other) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/checked.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
 #include "dispatch/in_layout.h"
@@ -90,7 +91,7 @@ Dims result_strides(DimsView sizes, std::span<const Dims> operands) {
   int64_t step = 1;
   for (int64_t d : perm) {
     out[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
+    step = wrapped_product(step, std::max<int64_t>(sizes[d], 1));
   }
   return out;
 }
@@ -569,8 +570,8 @@ Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std
   for (const Tensor& t : saved) laid_out |= t.storage()->layout.load(std::memory_order_relaxed) != nullptr;
   if (!laid_out) return backward_loop(op, which, grad, saved, attributes);
   Tensor operands[kMaxOperands] = {grad};
-  std::copy(saved.begin(), saved.end(), operands + 1);
-  if (!lay_out({operands, saved.size() + 1}, true)) return backward_loop(op, which, grad, saved, attributes);
+  for (size_t i = 0; i < saved.size(); ++i) operands[1 + i] = readable_bools(saved[i]);
+  if (!lay_out({operands, saved.size() + 1}, true)) return backward_loop(op, which, grad, {operands + 1, saved.size()}, attributes);
   Tensor out = backward_loop(op, which, operands[0], {operands + 1, saved.size()}, attributes);
   hide_layout(out);
   return out;

@@ -106,7 +106,10 @@ void run_resize_(Call& c) {
   check(format != MemoryFormat::preserve, "resize_: Unsupported memory format Preserve");
   check_rank_of(format, c.integers(1).size());
   const int64_t needed = bytes_needed(c.integers(1), t.offset(), t.dtype());
-  if (needed > t.storage()->bytes && checked_numel(c.integers(1)) > 0) t->storage->resize(needed);
+  if (needed > t.storage()->bytes && checked_numel(c.integers(1)) > 0) {
+    if (t.dtype() == Dtype::b8) t->storage->note_foreign_bools();
+    t->storage->resize(needed);
+  }
   t->sizes = Dims(c.integers(1));
   t->strides = strides_for(t, format);
   t->update_numel_and_contiguity();

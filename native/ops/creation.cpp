@@ -76,6 +76,7 @@ void fill_conspicuously(const Tensor& t) {
 
 void leave_empty(Call& c) {
   if (fills_uninitialized) fill_conspicuously(c.out());
+  else if (c.out().dtype() == Dtype::b8) fill(c.out(), Scalar(false));  // any other byte is no bool
 }
 void fill_zeros(Call& c) { fill(c.out(), Scalar(0)); }
 void fill_ones(Call& c) { fill(c.out(), Scalar(1)); }
@@ -131,8 +132,9 @@ void run_scalar_tensor(Call& c) { fill(c.out(), c.scalar(0)); }
 Tensor make_strided(const char* who, DimsView sizes, DimsView strides, const NewOptions& o) {
   check(sizes.size() == strides.size(), who, ": dimensionality of sizes (", sizes.size(),
         ") must match dimensionality of strides (", strides.size(), ")");
-  const int64_t extent = bytes_needed(who, sizes, strides, 0, o.dtype) / size_of(o.dtype);
-  return view_as_dtype(empty(Dims{extent}, o.dtype, o.device), o.dtype, sizes, strides, 0);
+  const Tensor memory = empty(Dims{bytes_needed(who, sizes, strides, 0, o.dtype) / size_of(o.dtype)}, o.dtype, o.device);
+  if (o.dtype == Dtype::b8) fill(memory, Scalar(false));
+  return view_as_dtype(memory, o.dtype, sizes, strides, 0);
 }
 void run_empty_strided(Call& c) {
   c.give(make_strided("empty_strided", c.integers(0), c.integers(1), new_options(c, 2, default_dtype())));

@@ -1,6 +1,7 @@
 // Counting elements: bincount and histc.
 #include <cmath>
 
+#include "base/checked.h"
 #include "base/parallel.h"
 #include "ops/register.h"
 
@@ -37,7 +38,7 @@ void run_bincount(Call& c) {
     high = std::max(high, place[i]);
   }
   check(low >= 0, "bincount only supports 1-d non-negative integral inputs. Got the element ", low);
-  const int64_t bins = std::max(least, high + 1);
+  const int64_t bins = std::max(least, checked_sum("bincount", high, 1));
   LongWork work(n);
   if (!c.has(1)) return c.give(count_into<int64_t>(place, n, bins, nullptr, Dtype::i64));
   const Tensor weights = c.tensor(1);

@@ -1,4 +1,5 @@
 // Reading through indices and masks: x[i], gather, index_select, take, masked_select, nonzero, embedding.
+#include "base/checked.h"
 #include "base/parallel.h"
 #include "ops/indexed_walk.h"
 #include "ops/register.h"
@@ -166,7 +167,7 @@ void run_repeat_interleave(Call& c) {
   int64_t total = 0;
   for (int64_t i = 0; i < counts.numel(); ++i) {
     check(count[i] >= 0, "repeat_interleave: repeats can not be negative, got ", count[i]);
-    total += count[i];
+    total = checked_sum("repeat_interleave", total, count[i]);
   }
   check(!c.has(1) || c.integer(1) == total,
         "repeat_interleave: allocated size does not match required size: output_size=", c.has(1) ? c.integer(1) : 0,

@@ -1,6 +1,7 @@
 // Joining tensors along a dimension: cat and stack.
 #include <cstring>
 
+#include "base/checked.h"
 #include "base/parallel.h"
 #include "ops/register.h"
 
@@ -123,7 +124,7 @@ void infer_cat(Call& c) {
     for (int64_t d = 0; d < like.dim(); ++d)
       check(d == dim || t.size(d) == like.size(d), "cat: Sizes of tensors must match except in dimension ", dim,
             ". Expected size ", like.size(d), " but got size ", t.size(d), " for tensor number ", i, " in the list.");
-    sizes[dim] += t.size(dim);
+    sizes[dim] = checked_sum("cat", sizes[dim], t.size(dim));
     channels_last = channels_last && !t.is_contiguous() &&
                     is_contiguous(t, t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/checked.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
 #include "ops/pooling_channels.h"
@@ -401,7 +402,7 @@ void infer_fractional(Call& c) {
   const int64_t lead = x.dim() - rank;
   for (int64_t d = 0; d < rank; ++d) {
     check(kernel[d] > 0 && wanted[d] > 0, who, ": kernel_size and output_size should be greater than zero, but got ", list(kernel), " and ", list(wanted));
-    check(wanted[d] + kernel[d] - 1 <= x.size(lead + d), who, "(): pool dimension ", d, ": output size ", wanted[d], " and kernel ", kernel[d], " are too large relative to input size ", x.size(lead + d));
+    check(checked_sum(who.c_str(), wanted[d], kernel[d]) - 1 <= x.size(lead + d), who, "(): pool dimension ", d, ": output size ", wanted[d], " and kernel ", kernel[d], " are too large relative to input size ", x.size(lead + d));
     sizes[lead + d] = wanted[d];
   }
   check(samples.dtype() == x.dtype(), who, ": Expect _random_samples to have the same dtype as input");

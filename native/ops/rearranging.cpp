@@ -1,6 +1,7 @@
 // The elements in another order, or some of them: flip, roll, repeat, tril, triu.
 #include <cstring>
 
+#include "base/checked.h"
 #include "base/parallel.h"
 #include "ops/register.h"
 #include "tensor/blocks.h"
@@ -121,8 +122,8 @@ void infer_repeat(Call& c) {
         "repeat: Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor; they are ",
         repeats.size(), " and ", t.dim());
   Dims sizes(repeats);
-  for (int64_t d = 0; d < t.dim(); ++d) sizes[lead + d] *= t.size(d);
-  checked_numel(sizes);
+  checked_numel(sizes);  // none is negative
+  for (int64_t d = 0; d < t.dim(); ++d) sizes[lead + d] = checked_product("repeat", sizes[lead + d], t.size(d));
   c.promise(sizes, t.dtype(), t.device());
 }
 // Each dimension of the result is two: which copy, and the place in the copy. The first does not move in the tensor.

@@ -1,4 +1,5 @@
 // Operators whose result is the same memory seen differently.
+#include "base/checked.h"
 #include "ops/register.h"
 
 namespace cresset {
@@ -36,8 +37,8 @@ void run_slice(Call& c) {
   end = std::max(clip(end), start);
   Dims sizes = t.sizes(), strides = t.strides();
   const int64_t offset = t.offset() + start * strides[d];
-  sizes[d] = (end - start + step - 1) / step;
-  strides[d] *= step;
+  sizes[d] = end > start ? (end - start - 1) / step + 1 : 0;
+  strides[d] = wrapped_product(strides[d], step);
   give_view(c, t, sizes, strides, offset);
 }
 
@@ -49,7 +50,7 @@ void run_narrow(Call& c) {
   check(length >= 0, "narrow(): length must be non-negative.");
   check_index(start >= -n && start <= n, "start out of range (expected to be in range of [", -n, ", ", n, "], but got ", start, ")");
   if (start < 0) start += n;
-  check(start + length <= n, "start (", start, ") + length (", length, ") exceeds dimension size (", n, ").");
+  check(length <= n - start, "start (", start, ") + length (", length, ") exceeds dimension size (", n, ").");
   Dims sizes = t.sizes();
   sizes[d] = length;
   give_view(c, t, sizes, t.strides(), t.offset() + start * t.stride(d));
@@ -59,7 +60,7 @@ void run_unsqueeze(Call& c) {
   const Tensor t = c.tensor(0);
   const int64_t d = wrap_dim(c.integer(1), t.dim() + 1);
   Dims sizes = t.sizes(), strides = t.strides();
-  const int64_t stride = d < t.dim() ? sizes[d] * strides[d] : 1;
+  const int64_t stride = d < t.dim() ? wrapped_product(sizes[d], strides[d]) : 1;
   sizes.insert(d, 1);
   strides.insert(d, stride);
   give_view(c, t, sizes, strides, t.offset());
@@ -169,8 +170,8 @@ void run_view_dtype(Call& c) {
     const int64_t last = t.dim() - 1;
     if (to_size < from_size) {
       const int64_t ratio = from_size / to_size;
-      sizes[last] *= ratio;
-      for (int64_t d = 0; d < last; ++d) strides[d] *= ratio;
+      sizes[last] = checked_product("view", sizes[last], ratio);
+      for (int64_t d = 0; d < last; ++d) strides[d] = wrapped_product(strides[d], ratio);
       offset *= ratio;
     } else {
       const int64_t ratio = to_size / from_size;
@@ -184,6 +185,7 @@ void run_view_dtype(Call& c) {
       offset /= ratio;
     }
   }
+  if ((t.dtype() == Dtype::b8) != (to == Dtype::b8)) t.storage()->note_foreign_bools();
   c.give(view_as_dtype(t, to, sizes, strides, offset));
 }
 
@@ -203,8 +205,9 @@ void run_as_strided(Call& c) {
 
 void run_diagonal(Call& c) {
   const Tensor t = c.tensor(0);
-  const int64_t offset = c.integer(1), a = wrap_dim(c.integer(2), t.dim()), b = wrap_dim(c.integer(3), t.dim());
+  const int64_t a = wrap_dim(c.integer(2), t.dim()), b = wrap_dim(c.integer(3), t.dim());
   check(a != b, "diagonal dimensions cannot be identical ", c.integer(2), ", ", c.integer(3));
+  const int64_t offset = std::clamp(c.integer(1), -t.size(a), t.size(b));
   const int64_t length = std::max<int64_t>(offset >= 0 ? std::min(t.size(a), t.size(b) - offset) : std::min(t.size(a) + offset, t.size(b)), 0);
   int64_t start = t.offset();
   if (length > 0) start += offset >= 0 ? offset * t.stride(b) : -offset * t.stride(a);
@@ -229,7 +232,7 @@ void run_unfold(Call& c) {
   sizes.push_back(size);
   strides.push_back(strides[d]);
   sizes[d] = (most - size) / step + 1;
-  strides[d] *= step;
+  strides[d] = wrapped_product(strides[d], step);
   give_view(c, t, sizes, strides, t.offset());
 }
 
@@ -273,7 +276,7 @@ void run_split_sizes(Call& c) {
   int64_t sum = 0;
   for (int64_t s : c.integers(1)) {
     check(s >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", list(c.integers(1)));
-    sum += s;
+    sum = checked_sum("split_with_sizes", sum, s);
   }
   check(sum == t.size(d), "split_with_sizes expects split_sizes to sum exactly to ", t.size(d), " (input tensor's size at dimension ", d, "), but got split_sizes=", list(c.integers(1)));
   split_at(c, t, d, c.integers(1));
@@ -283,7 +286,7 @@ void run_chunk(Call& c) {
   check(t.dim() > 0, "chunk expects at least a 1-dimensional tensor");
   const int64_t d = wrap_dim(c.integer(2), t.dim()), chunks = c.integer(1), n = t.size(d);
   check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
-  const int64_t size = (n + chunks - 1) / chunks;
+  const int64_t size = n / chunks + (n % chunks != 0);
   if (size == 0) return split_at(c, t, d, Dims(chunks, 0));
   split_at(c, t, d, equal_parts(n, size));
 }
@@ -292,7 +295,7 @@ void run_view_as_real(Call& c) {
   const Tensor t = c.tensor(0);
   check(is_complex(t.dtype()), "view_as_real is only supported for complex tensors");
   Dims sizes = t.sizes(), strides = t.strides();
-  for (int64_t& s : strides) s *= 2;
+  for (int64_t& s : strides) s = wrapped_product(s, 2);
   sizes.push_back(2);
   strides.push_back(1);
   c.give(view_as_dtype(t, to_real(t.dtype()), sizes, strides, 2 * t.offset()));
@@ -321,7 +324,7 @@ void component(Call& c, int64_t which) {
     return c.give(t);
   }
   Dims strides = t.strides();
-  for (int64_t& s : strides) s *= 2;
+  for (int64_t& s : strides) s = wrapped_product(s, 2);
   c.give(view_as_dtype(t, to_real(t.dtype()), t.sizes(), strides, 2 * t.offset() + which));
 }
 void run_real(Call& c) { component(c, 0); }

@@ -8,12 +8,24 @@
 namespace cresset {
 namespace {
 
+struct Byte {
+  uint8_t value;
+};
+// A bool is read as a byte: it may have been made of any.
+template <class From>
+using Stored = std::conditional_t<std::is_same_v<From, bool>, Byte, From>;
+template <class T>
+CRESSET_INLINE T value_of(T v) {
+  return v;
+}
+CRESSET_INLINE bool value_of(Byte v) { return v.value != 0; }
+
 template <class From, class To>
 struct ConvertLoop {
   template <class Fma>
   CRESSET_INLINE void run(const From* a, To* b, int64_t n) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) b[i] = convert_element<To>(a[i]);
+    for (int64_t i = 0; i < n; ++i) b[i] = convert_element<To>(value_of(a[i]));
   }
 };
 
@@ -27,14 +39,14 @@ constexpr bool is_hot = (std::is_same_v<From, float> && is_common<To>) || (std::
 
 template <class From, class To>
 void convert_loop(const char* from, char* to, int64_t n) {
-  const From* a = reinterpret_cast<const From*>(from);
+  const auto* a = reinterpret_cast<const Stored<From>*>(from);
   To* b = reinterpret_cast<To*>(to);
   if constexpr (std::is_same_v<From, To>) {
     std::memcpy(to, from, static_cast<size_t>(n) * sizeof(To));
   } else if constexpr (is_hot<From, To>) {
-    run_vectorised<ConvertLoop<From, To>>(a, b, n);
+    run_vectorised<ConvertLoop<Stored<From>, To>>(a, b, n);
   } else {
-    ConvertLoop<From, To>::template run<HardwareFma>(a, b, n);
+    ConvertLoop<Stored<From>, To>::template run<HardwareFma>(a, b, n);
   }
 }
 

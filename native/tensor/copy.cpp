@@ -92,6 +92,20 @@ Tensor convert(const Tensor& t, Dtype dtype) {
   return out;
 }
 
+Tensor readable_bools(const Tensor& t) {
+  if (t.dtype() != Dtype::b8 || t.is_meta() || t.numel() == 0 || !t.storage()->has_foreign_bools()) return t;
+  const Tensor bytes = view_as_dtype(t, Dtype::u8, t.sizes(), t.strides(), t.offset());
+  if (t.device().is_cpu() && is_dense(t.sizes(), t.strides())) {
+    const uint8_t* b = bytes.data<uint8_t>();
+    uint8_t any = 0;
+    for (int64_t i = 0; i < t.numel(); ++i) any |= b[i];
+    if (any <= 1) return t;
+  }
+  const Tensor out = empty_like_layout(t, Dtype::b8);
+  copy_into(out, bytes);
+  return out;
+}
+
 namespace {
 struct FillContext {
   char value[16];
@@ -132,7 +146,7 @@ Scalar item(const Tensor& t) {
   check(!t.is_meta(), "Tensor.item() cannot be called on meta tensors");
   if (has_backend(t.device())) return backend_of(t.device()).item(t);
   const Dtype d = t.dtype();
-  if (d == Dtype::b8) return Scalar(*t.data<bool>());
+  if (d == Dtype::b8) return Scalar(*t.data<uint8_t>() != 0);
   if (d == Dtype::u64) {
     Scalar s(static_cast<int64_t>(*t.data<uint64_t>()));
     s.beyond_int64 = s.integer < 0;

@@ -48,7 +48,21 @@ bool Storage::was_cut() const {
   if (!layout.load(std::memory_order_acquire)) return false;
   std::lock_guard guard(layout_lock());
   const PrivateLayout* l = layout.load(std::memory_order_relaxed);
-  return l && !l->width;
+  return l && l->whole;
+}
+
+bool Storage::has_foreign_bools() const {
+  if (!layout.load(std::memory_order_acquire)) return false;
+  std::lock_guard guard(layout_lock());
+  const PrivateLayout* l = layout.load(std::memory_order_relaxed);
+  return l && l->foreign_bools;
+}
+
+void Storage::mark_foreign_bools() {
+  std::lock_guard guard(layout_lock());
+  PrivateLayout* const l = layout.load(std::memory_order_relaxed);
+  if (l) l->foreign_bools = true;
+  else layout.store(new PrivateLayout{.foreign_bools = true}, std::memory_order_release);
 }
 
 // Notes that there were `whole` bytes once.
@@ -57,6 +71,10 @@ void Storage::mark_cut(int64_t whole) {
   PrivateLayout* const l = layout.load(std::memory_order_relaxed);
   if (l) whole = std::max(whole, l->whole);
   if (bytes >= whole) {
+    if (l && l->foreign_bools) {
+      l->whole = 0;
+      return;
+    }
     delete l;
     layout.store(nullptr, std::memory_order_release);
   } else if (l) {

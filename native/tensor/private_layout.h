@@ -26,10 +26,12 @@
 namespace cresset {
 
 struct PrivateLayout {
-  int64_t images, channels, points, width;  // width: bytes of an element
+  int64_t images = 0, channels = 0, points = 0, width = 0;  // width: bytes of an element
   int pins = 0;
   Memory retired = {};      // the memory, once it is only pinned
-  int64_t whole = 0;        // of a storage that was cut (width 0): the most bytes that it had
+  // Of other storages (width 0) that are not like most:
+  int64_t whole = 0;           // one that was cut: the most bytes that it had
+  bool foreign_bools = false;  // Note [Bytes that are bools]
 };
 
 // The tensor is all of a storage in private layout, with the sizes that the layout has.

@@ -100,8 +100,17 @@ void Storage::follow_root() {
   data = parent_->data;
   bytes = parent_->bytes;
   shared = parent_->shared;
-  if (const PrivateLayout* l = parent_->layout.load(std::memory_order_relaxed); l && !l->width) mark_cut(l->whole);
-  else mark_cut(bytes);
+  const PrivateLayout* l = parent_->layout.load(std::memory_order_relaxed);
+  mark_cut(l && l->whole ? l->whole : bytes);
+  if (l && l->foreign_bools) mark_foreign_bools();
+}
+
+void Storage::note_foreign_bools() {
+  if (is_alias_) return parent_->note_foreign_bools();
+  plain();
+  mark_foreign_bools();
+  std::lock_guard guard(alias_lock());
+  for (Storage* a = first_alias_; a; a = a->next_alias_) a->mark_foreign_bools();
 }
 
 void Storage::lend() { ++root().lent_; }

@@ -52,6 +52,11 @@ class Storage : public RefCounted {
 
   bool meets(const Storage& o) const { return data < o.data + o.bytes && o.data < data + bytes; }
   bool was_cut() const;  // Note [Storages that were cut] in tensor/private_layout.h
+  // Note [Bytes that are bools]
+  // A bool is one byte, and kernels trust that it is 0 or 1. Memory that is also seen as something else, or that others write, can hold any
+  // byte, and then every byte but 0 is true. Who makes bools of such memory says so here, and the call path reads them as they are meant (readable_bools).
+  void note_foreign_bools();
+  bool has_foreign_bools() const;
 
   [[gnu::cold]] void make_plain();
 
@@ -62,6 +67,7 @@ class Storage : public RefCounted {
   Storage& root() { return is_alias_ ? *parent_ : *this; }
   const Storage& root() const { return is_alias_ ? *parent_ : *this; }
   void mark_cut(int64_t whole);
+  void mark_foreign_bools();
   void follow_root();
   void free_data();
 

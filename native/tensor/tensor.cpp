@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "base/checked.h"
 #include "tensor/allocator.h"
 
 namespace cresset {
@@ -34,10 +35,7 @@ void TensorImpl::update_numel_and_contiguity() {
   numel = 1;
   bool overflow = false;
   for (int64_t s : sizes) overflow |= __builtin_mul_overflow(numel, s, &numel);
-  if (overflow) [[unlikely]] {
-    check(std::find(sizes.begin(), sizes.end(), 0) != sizes.end(), "numel: integer multiplication overflow, the sizes are ", list(sizes));
-    numel = 0;
-  }
+  check(!overflow, "numel: integer multiplication overflow, the sizes are ", list(sizes));
   contiguous = is_contiguous(sizes, strides);
 }
 
@@ -58,10 +56,9 @@ int64_t checked_numel(DimsView sizes) {
   int64_t n = 1;
   for (int64_t s : sizes) {
     check(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", list(sizes));
-    check(!__builtin_mul_overflow(n, s, &n) || std::find(sizes.begin(), sizes.end(), 0) != sizes.end(),
-          "Storage size calculation overflowed with sizes=", list(sizes));
+    check(!__builtin_mul_overflow(n, s, &n), "Storage size calculation overflowed with sizes=", list(sizes));
   }
-  return std::find(sizes.begin(), sizes.end(), 0) != sizes.end() ? 0 : n;
+  return n;
 }
 
 int64_t bytes_needed(DimsView sizes, int64_t offset, Dtype dtype) {
@@ -158,7 +155,7 @@ Dims contiguous_strides(DimsView sizes) {
   int64_t step = 1;
   for (int64_t d = static_cast<int64_t>(sizes.size()) - 1; d >= 0; --d) {
     strides[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
+    step = wrapped_product(step, std::max<int64_t>(sizes[d], 1));
   }
   return strides;
 }
@@ -169,7 +166,7 @@ Dims channels_last_strides(DimsView sizes) {
   int64_t step = std::max<int64_t>(sizes[1], 1);
   for (int64_t d = rank - 1; d >= 2; --d) {
     strides[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
+    step = wrapped_product(step, std::max<int64_t>(sizes[d], 1));
   }
   strides[0] = step;
   return strides;
@@ -181,7 +178,7 @@ bool is_contiguous(DimsView sizes, DimsView strides) {
     if (sizes[d] == 0) return true;
     if (sizes[d] != 1) {
       if (strides[d] != step) return std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
-      step *= sizes[d];
+      step = wrapped_product(step, sizes[d]);
     }
   }
   return true;
@@ -259,7 +256,7 @@ Dims dense_strides_like(DimsView sizes, DimsView strides) {
   int64_t step = 1;
   for (int64_t i = 0; i < rank; ++i) {
     out[perm[i]] = step;
-    step *= std::max<int64_t>(sizes[perm[i]], 1);
+    step = wrapped_product(step, std::max<int64_t>(sizes[perm[i]], 1));
   }
   return out;
 }

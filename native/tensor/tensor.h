@@ -132,6 +132,8 @@ void copy_into(const Tensor& to, const Tensor& from, bool non_blocking = false);
 Tensor contiguous(const Tensor& t);
 Tensor clone(const Tensor& t, MemoryFormat format = MemoryFormat::preserve);
 Tensor convert(const Tensor& t, Dtype dtype);              // t itself when the dtype fits
+// A tensor of bools as kernels want them: itself, or a copy. Note [Bytes that are bools] in tensor/storage.h
+Tensor readable_bools(const Tensor& t);
 void fill(const Tensor& t, Scalar value);
 Scalar item(const Tensor& t);                              // one element
 

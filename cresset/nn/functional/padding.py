@@ -47,6 +47,8 @@ def _check_result(input, dim, before, after):
             f"pad: The input size {input.size(dim)}, plus negative padding {before} and {after} resulted in a negative "
             f"output size, which is invalid. Check dimension {dim} of your input."
         )
+    if size > 2**63 - 1:
+        raise RuntimeError(f"pad: integer overflow: the size {input.size(dim)} + {before} + {after} of dimension {dim} does not fit in 64 bits")
     return size
 
 

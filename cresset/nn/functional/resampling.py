@@ -62,6 +62,8 @@ def interpolate(
             "interpolate: Input and output sizes should be greater than 0, "
             f"but got input of shape {list(input.shape)} and output sizes {list(sizes)}"
         )
+    if math.prod(input.shape[:2]) * math.prod(sizes) >= 2**63:
+        raise RuntimeError(f"interpolate: Storage size calculation overflowed with sizes={[*input.shape[:2], *sizes]}")
     if mode == "area":
         return _AREA[spatial](input, sizes[0] if spatial == 1 else sizes)
 
