@@ -23,6 +23,10 @@ def _name(dtype):
     return str(dtype).removeprefix("torch.")
 
 
+def _named_by_python(type):
+    return _native.as_dtype(type) if type in (float, int, bool, complex) else type
+
+
 def named(name):
     """The dtype, layout or memory format of that name: how they are pickled."""
     return getattr(_native, name)
@@ -52,7 +56,7 @@ class finfo:
     __slots__ = ("bits", "eps", "max", "min", "tiny", "smallest_normal", "smallest_subnormal", "resolution", "dtype")
 
     def __init__(self, type=None):
-        dtype = _native.get_default_dtype() if type is None else type
+        dtype = _native.get_default_dtype() if type is None else _named_by_python(type)
         name = _COMPONENT.get(_name(dtype), _name(dtype))
         if name not in _FLOATS:
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type.__class__.__name__}'")
@@ -84,6 +88,7 @@ class iinfo:
     __slots__ = ("bits", "max", "min", "dtype")
 
     def __init__(self, type):
+        type = _named_by_python(type)
         if not isinstance(type, _native.dtype) or type.is_floating_point or type.is_complex:
             raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{_name(type)}'")
         if type == _native.bool:

@@ -110,6 +110,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
             "using the tensor. You may want to copy the buffer to protect its data or make it writable before converting it to a tensor.",
             stacklevel=2,
         )
+    dtype = _native.as_dtype(dtype)
     size = view.nbytes
     width = dtype.itemsize
     if size == 0 or count == 0:

@@ -5,7 +5,46 @@ import sys
 from . import _native
 
 
-class UntypedStorage:
+class _StorageBase:
+    """What isinstance knows a storage of bytes by; and its bytes as numbers of a dtype."""
+
+    filename = None  # of the file that the memory is shared by: there is none
+
+    def _converted(self, dtype):
+        return TypedStorage._of(self._bytes.to(dtype))
+
+    def double(self):
+        return self._converted(_native.float64)
+
+    def float(self):
+        return self._converted(_native.float32)
+
+    def half(self):
+        return self._converted(_native.float16)
+
+    def bfloat16(self):
+        return self._converted(_native.bfloat16)
+
+    def long(self):
+        return self._converted(_native.int64)
+
+    def int(self):
+        return self._converted(_native.int32)
+
+    def short(self):
+        return self._converted(_native.int16)
+
+    def char(self):
+        return self._converted(_native.int8)
+
+    def byte(self):
+        return self._converted(_native.uint8)
+
+    def bool(self):
+        return self._converted(_native.bool)
+
+
+class UntypedStorage(_StorageBase):
     """A block of bytes that tensors are views of. UntypedStorage(n) makes a new one of n bytes, UntypedStorage([1, 2]) one with these bytes.
 
     >>> cresset.UntypedStorage([1, 2]).tolist()
@@ -97,6 +136,29 @@ class UntypedStorage:
     def resize_(self, size):
         _native.resize_storage(self._memory, size)
         return self
+
+    def resizable(self):
+        return True
+
+    def get_device(self):
+        return self._bytes.get_device() if self.is_cuda else None
+
+    def byteswap(self, dtype):
+        """Turn the bytes of each element of `dtype` round, in place."""
+        width = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+        self._bytes.copy_(self._bytes.view(-1, width).flip(1).view(-1))
+
+    def type(self):
+        return f"torch.{'cuda' if self.is_cuda else 'storage'}.UntypedStorage"
+
+    def new(self):
+        return type(self)(device=self.device)
+
+    def untyped(self):
+        return self
+
+    def to(self, *, device, non_blocking=False):
+        return UntypedStorage._of(self._bytes.to(device, non_blocking=non_blocking))
 
     def is_shared(self):
         return self._bytes.is_shared()
@@ -248,6 +310,10 @@ class TypedStorage:
         return self._untyped_storage
 
     @property
+    def _cdata(self):
+        return self._untyped_storage._cdata
+
+    @property
     def device(self):
         return self._untyped_storage.device
 
@@ -258,7 +324,7 @@ class TypedStorage:
     def __len__(self):
         return self._untyped_storage.nbytes() // self.dtype.itemsize
 
-    size = __len__
+    size = _size = __len__
 
     def nbytes(self):
         return self._untyped_storage.nbytes()
@@ -268,6 +334,8 @@ class TypedStorage:
 
     def data_ptr(self):
         return self._untyped_storage.data_ptr()
+
+    _nbytes, _element_size, _data_ptr = nbytes, element_size, data_ptr  # PyTorch's own, without a warning that it is deprecated
 
     def __getitem__(self, index):
         return self._elements()[index].item()
@@ -321,6 +389,8 @@ class TypedStorage:
         """The name of PyTorch's class of storages of this dtype; None: it has none."""
         word = next((word for word, kind in STORAGE_TYPES.items() if kind.dtype == self.dtype), None)
         return None if word is None else word + "Storage"
+
+    pickle_storage_type = _pickle_storage_type
 
     def __eq__(self, other):
         return isinstance(other, TypedStorage) and self.dtype == other.dtype and self._untyped_storage == other._untyped_storage

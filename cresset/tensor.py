@@ -299,6 +299,10 @@ def storage(self):
     return TypedStorage._of(self)
 
 
+def _typed_storage(self):
+    return storage(self)
+
+
 def element_size(self):
     """Bytes of one element.
 
@@ -358,16 +362,24 @@ def type(self, dtype=None, non_blocking=False, **kwargs):
         name = str(self.dtype)[6:]
         word = next((word for word, plain in _LEGACY.items() if plain == name), name)
         return f"torch.{'cuda.' if self.is_cuda else ''}{word}Tensor"
-    if isinstance(dtype, str):
+    if isinstance(dtype, _native.dtype):
+        return self.to(dtype, non_blocking)
+    if dtype is Tensor or dtype == "torch.Tensor":  # the type of new tensors
+        from .making import get_default_device
+
+        on_device, dtype = get_default_device().type == "cuda", _native.get_default_dtype()
+    elif isinstance(dtype, str):
         word = dtype.rpartition(".")[2].removesuffix("Tensor")
         if word not in _LEGACY:
             raise ValueError(f"invalid type: '{dtype}'")
         on_device = ".cuda." in dtype
         dtype = getattr(_native, _LEGACY[word])
-    elif not isinstance(dtype, _native.dtype):
-        on_device, dtype = dtype.is_cuda, dtype.dtype
+    elif not isinstance(dtype, builtins.type):
+        raise TypeError(f"type: dtype must be a type, str, or dtype object, got {dtype!r}")
+    elif not isinstance(getattr(dtype, "dtype", None), _native.dtype):
+        raise ValueError(f"invalid type: '{dtype.__name__}'")
     else:
-        return self.to(dtype, non_blocking)
+        on_device, dtype = dtype.is_cuda, dtype.dtype
     if on_device == self.is_cuda:
         return self.to(dtype, non_blocking)
     return self.to("cuda" if on_device else "cpu", dtype, non_blocking)
@@ -603,7 +615,7 @@ def _disabled_torch_function(cls, func, types, args=(), kwargs=None):
 
 METHODS = [
     __repr__, __format__, _repr_html_, __iter__, __contains__, __reversed__, __complex__, __dir__, tolist, numpy, __array__, __array_wrap__, __dlpack__, __dlpack_device__,
-    __array_namespace__, __deepcopy__, __reduce_ex__, set_, as_strided_, is_set_to, untyped_storage, storage, element_size, is_shared,
+    __array_namespace__, __deepcopy__, __reduce_ex__, set_, as_strided_, is_set_to, untyped_storage, storage, _typed_storage, element_size, is_shared,
     share_memory_, pin_memory, type, new_tensor, new, as_subclass, cuda, xpu, mtia, ipu, dim_order, resize_as_, map_, apply_,
 ]  # fmt: skip
 

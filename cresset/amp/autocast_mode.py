@@ -160,9 +160,7 @@ class autocast:
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
-        if not isinstance(self.fast_dtype, _native.dtype):
-            raise TypeError(f"autocast: dtype must be a torch.dtype, got {type(dtype).__name__}")
+        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else _native.as_dtype(dtype)
         self.device = device_type
         self.custom_backend_name = "privateuseone"
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled

@@ -97,9 +97,8 @@ class DataLoader(Generic[T_co]):
         self.timeout, self.worker_init_fn, self.in_order, self.worker_type = timeout, worker_init_fn, in_order, worker_type
         if pin_memory and pin_memory_device:
             warnings.warn(f"pin_memory_device is deprecated, the current accelerator will be used as the device, ignore pin_memory_device={pin_memory_device!r}.", stacklevel=2)
-        self._iterable = isinstance(dataset, IterableDataset)
-        self._dataset_kind = _DatasetKind.Iterable if self._iterable else _DatasetKind.Map
-        if self._iterable:
+        self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
+        if _is_stream(self):
             if shuffle not in (False, None):
                 raise ValueError(f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}")
             if sampler is not None:
@@ -115,7 +114,7 @@ class DataLoader(Generic[T_co]):
         elif batch_size is None and drop_last:
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
         if sampler is None:
-            if self._iterable:
+            if _is_stream(self):
                 sampler = _InfiniteConstantSampler()
             else:
                 sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
@@ -130,6 +129,8 @@ class DataLoader(Generic[T_co]):
         self._arenas = []  # those of workers that have ended
         self._initialized = True
         self.check_worker_number_rationality()
+
+    _IterableDataset_len_called = None  # what PyTorch's iterators warn by; others copy it with the rest
 
     def __getstate__(self):
         return {**self.__dict__, "_arenas": [], "_iterator": None, "_running": None}  # memory and workers stay with their process
@@ -182,7 +183,7 @@ class DataLoader(Generic[T_co]):
         return _SingleProcessDataLoaderIter(self) if self.num_workers == 0 else _MultiProcessingDataLoaderIter(self)
 
     def __len__(self):
-        if self._iterable:
+        if _is_stream(self):
             length = len(self.dataset)
             if self.batch_size is None:
                 return length
@@ -203,7 +204,7 @@ class DataLoader(Generic[T_co]):
 
     def load_state_dict(self, state):
         """The next iteration continues where `state` was taken; its random order and augmentations are the same."""
-        if self._iterable and state["batches"] and self.num_workers > 0:
+        if _is_stream(self) and state["batches"] and self.num_workers > 0:
             warnings.warn("DataLoader: a stream is resumed by reading it again from the start", stacklevel=2)
         self._epoch, self._running = state["epoch"], None
         self._resume = dict(state)
@@ -223,6 +224,17 @@ class DataLoader(Generic[T_co]):
                 f"is {usable_processors()}, the number of processors that this process may use; more of them wait for each other",
                 stacklevel=3,
             )
+
+
+def _is_stream(loader):
+    return loader._dataset_kind == _DatasetKind.Iterable
+
+
+def _own(loader, name, default):
+    """An attribute that only our loaders have. What stands in for one, with PyTorch's attributes, is given it here."""
+    if not hasattr(loader, name):
+        setattr(loader, name, default)
+    return getattr(loader, name)
 
 
 class _Start:
@@ -274,13 +286,13 @@ class _BaseDataLoaderIter:
         self._finished, self._num_yielded, self._place, skipped = False, 0, 0, 0
         self._tasks = self._drawn_at_start = 0
         self._order_ended = False
-        resume, loader._resume = loader._resume, None
+        resume, loader._resume = _own(loader, "_resume", None), None
         if resume is not None and resume["start"] is not None:
             self._start, skipped = resume["start"], resume["batches"]
             with _Start.put_back(loader, self._start):
                 self._draw_order(loader)
                 # As much of the order as was drawn then, ahead of what was given: a sampler may draw as it goes.
-                first = list(itertools.islice(self._sampler_iter, resume.get("drawn", skipped + 1))) if not loader._iterable else []
+                first = list(itertools.islice(self._sampler_iter, resume.get("drawn", skipped + 1))) if not _is_stream(loader) else []
                 if resume.get("order_ended"):
                     next(self._sampler_iter, None)
                     self._order_ended = True
@@ -292,7 +304,7 @@ class _BaseDataLoaderIter:
         else:
             self._start = _Start.take(loader)
             self._draw_order(loader)
-        self._skip_in_stream = skipped if loader._iterable else 0
+        self._skip_in_stream = skipped if _is_stream(loader) else 0
 
     def _draw_order(self, loader):
         self._sampler_iter = iter(loader._index_sampler)
@@ -335,7 +347,7 @@ class _BaseDataLoaderIter:
 
     def _warn_if_too_long(self):
         loader = self._loader
-        if loader._iterable and hasattr(loader.dataset, "__len__"):
+        if _is_stream(loader) and hasattr(loader.dataset, "__len__"):
             with contextlib.suppress(TypeError, NotImplementedError):
                 expected = len(loader)
                 if self._num_yielded == expected + 1:
@@ -348,7 +360,7 @@ class _BaseDataLoaderIter:
     def _end_epoch(self):
         if not self._finished:
             self._finished = True
-            self._loader._epoch += 1
+            self._loader._epoch = _own(self._loader, "_epoch", 0) + 1
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
@@ -380,9 +392,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def _start_workers(self, loader):
         context = loader.multiprocessing_context or multiprocessing.get_context()
-        processes = loader.worker_type == "process"
+        processes = _own(loader, "worker_type", "process") == "process"
         forked = processes and context.get_start_method() == "fork"
-        fetcher = IterableFetcher if loader._iterable else MapFetcher
+        fetcher = IterableFetcher if _is_stream(loader) else MapFetcher
         self._replied = threading.Condition()  # of workers that are threads
         self._stacks = stacks = tempfile.TemporaryFile("w+") if forked else None  # noqa: SIM115 - closed with the workers
         try:
@@ -513,7 +525,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
 def _arena(loader, number, forked):
     """A worker's memory, kept from epoch to epoch: its pages are there already. Two iterators at a time have none in common."""
-    kept = [arena for arena in loader._arenas if forked or arena.descriptor is not None]
+    kept = [arena for arena in _own(loader, "_arenas", []) if forked or arena.descriptor is not None]
     arena = kept[0] if kept else (Arena.inherited if forked else Arena.sent)(loader.num_workers)
     loader._arenas = [other for other in loader._arenas if other is not arena]
     if arena is None and number == 0:

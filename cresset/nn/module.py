@@ -927,7 +927,7 @@ def _parse_to(*args, **kwargs):
     for value in args:
         if isinstance(value, cresset.Tensor):
             other = value
-        elif isinstance(value, cresset.dtype):
+        elif isinstance(value, cresset.dtype) or value in (float, int, bool, complex):
             dtype = value
         elif isinstance(value, bool):
             flags.append(value)
@@ -941,6 +941,8 @@ def _parse_to(*args, **kwargs):
         device, dtype = other.device, other.dtype
     if isinstance(device, (str, int)):
         device = cresset.device(device)
+    if dtype is not None:
+        dtype = _native.as_dtype(dtype)
     return device, dtype, non_blocking, memory_format
 
 

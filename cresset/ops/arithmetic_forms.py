@@ -105,7 +105,7 @@ def is_same_size(input, other) -> bool:
     return input.shape == other.shape
 
 
-@function
+@function(asks_others=False)
 def is_tensor(obj) -> bool:
     """Whether `obj` is a tensor."""
     return isinstance(obj, cresset.Tensor)

@@ -47,7 +47,7 @@ def operator(name, doc=None):
     return Overload(native, overload)
 
 
-def function(definition=None, *, method=False, inplace=False, out=False, name=None):
+def function(definition=None, *, method=False, inplace=False, out=False, name=None, asks_others=True):
     """Offer a Python function as cresset.<name>.
 
     Args:
@@ -55,11 +55,14 @@ def function(definition=None, *, method=False, inplace=False, out=False, name=No
         inplace: also as Tensor.<name>_, which copies the result into its first argument.
         out: add the keyword out=, into which the result is copied.
         name: the public name, when it is not the function's.
+        asks_others: whether modes and arguments with __torch_function__ may answer in its place.
     """
     if definition is None:
-        return functools.partial(function, method=method, inplace=inplace, out=out, name=name)
+        return functools.partial(function, method=method, inplace=inplace, out=out, name=name, asks_others=asks_others)
     public = name or definition.__name__
     offered = _with_out(definition, public) if out else definition
+    if not asks_others:
+        _overridable[offered] = offered
     if method != "only":
         functions[public] = offered
     if method:

@@ -326,10 +326,10 @@ def unsqueeze_(input, dim):
 
 
 @function(method="only")
-def squeeze_(input, dim=None):
+def squeeze_(input, *dim, **named):
     """Take the dimensions of size one (all, or those in `dim`) out of this tensor itself. Not while it is recorded.
 
     >>> cresset.zeros(1, 3, 1).squeeze_().shape
     torch.Size([3])
     """
-    return _become("squeeze", input, input.squeeze() if dim is None else input.squeeze(dim))
+    return _become("squeeze", input, input.squeeze(*dim, **named))

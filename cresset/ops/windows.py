@@ -7,6 +7,7 @@ one of N + 1 without its last. `torch.signal.windows` (in `cresset/signal/window
 import math
 
 import cresset
+from cresset import _native
 
 from .checking import only_strided
 from .registry import function
@@ -21,7 +22,7 @@ def _window(who, formula, length, periodic, dtype, layout, device, pin_memory, r
         raise TypeError(f"{who}(): argument 'window_length' must be int, not {type(length).__name__}")
     if length < 0:
         raise RuntimeError(f"{who}: requires non-negative window_length, got window_length={length}")
-    dtype = cresset.get_default_dtype() if dtype is None else dtype
+    dtype = cresset.get_default_dtype() if dtype is None else _native.as_dtype(dtype)
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{who}: expects floating point dtypes, got: {dtype}")
     if length <= 1:

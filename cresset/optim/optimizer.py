@@ -53,11 +53,11 @@ def _with_hooks(step):
 
     @functools.wraps(step)
     def hooked(self, *args, **kwargs):
-        if not (
-            self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _global_pre_hooks or _global_post_hooks
-        ):
+        # A subclass that never calls Optimizer.__init__ has no hooks of its own.
+        before, after = self.__dict__.get("_optimizer_step_pre_hooks", {}), self.__dict__.get("_optimizer_step_post_hooks", {})
+        if not (before or after or _global_pre_hooks or _global_post_hooks):
             return step(self, *args, **kwargs)
-        for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
+        for hook in (*_global_pre_hooks.values(), *before.values()):
             replaced = hook(self, args, kwargs)
             if replaced is not None:
                 if not (isinstance(replaced, tuple) and len(replaced) == 2):
@@ -66,7 +66,7 @@ def _with_hooks(step):
                     )
                 args, kwargs = replaced
         result = step(self, *args, **kwargs)
-        for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
+        for hook in (*after.values(), *_global_post_hooks.values()):
             hook(self, args, kwargs)
         return result
 

@@ -92,10 +92,7 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
       return (is_number(o) || is_tensor(o)) && to_scalar(o, v.scalar_);
     case ArgType::integer: {
       int64_t i;
-      if (PyBool_Check(o) || !to_integer(o, i)) {
-        if (!PyBool_Check(o)) return false;
-        i = o == Py_True;
-      }
+      if (PyBool_Check(o) || !to_integer(o, i)) return false;
       v = Value(Scalar(i));
       return true;
     }
@@ -115,7 +112,7 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
         return true;
       } else {
         const std::string_view name = Py_TYPE(o)->tp_name;
-        if (name != "numpy.bool" && name != "numpy.bool_" && !PyLong_Check(o)) return false;
+        if (name != "numpy.bool" && name != "numpy.bool_") return false;  // a number is no answer: sum(0, 1) means two dimensions to most who write it
         v = Value(Scalar(PyObject_IsTrue(o) == 1));
         return true;
       }
@@ -172,19 +169,15 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
       v.count = static_cast<int64_t>(tensors.size());
       return true;
     }
-    case ArgType::dtype:
+    case ArgType::dtype: {
       if (Py_TYPE(o) == dtype_type) {
         const char* quantised = reinterpret_cast<PyDtype*>(o)->quantised;
         check_implemented(!quantised, "torch.", quantised ? quantised : "", ": only a quantised tensor has this dtype; quantize_per_tensor and quantize_per_channel make one");
-        v = Value(reinterpret_cast<PyDtype*>(o)->value);
-        return true;
       }
-      // The Python types name dtypes as well.
-      if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return v = Value(default_dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f64), true;
-      if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return v = Value(Dtype::i64), true;
-      if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return v = Value(Dtype::b8), true;
-      if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return v = Value(Dtype::c128), true;
-      return false;
+      const std::optional<Dtype> dtype = to_dtype(o);
+      if (dtype) v = Value(*dtype);
+      return dtype.has_value();
+    }
     case ArgType::device: {
       if (!PyObject_TypeCheck(o, device_type) && !PyUnicode_Check(o) && !(PyLong_Check(o) && !PyBool_Check(o))) return false;
       v = Value(parse_device(o));
@@ -231,6 +224,15 @@ std::string_view canonical(std::string_view name) {
 }
 
 }  // namespace
+
+std::optional<Dtype> to_dtype(PyObject* o) {
+  if (Py_TYPE(o) == dtype_type) return reinterpret_cast<PyDtype*>(o)->value;
+  if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return Dtype::f64;
+  if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return Dtype::i64;
+  if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return Dtype::b8;
+  if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return Dtype::c128;
+  return std::nullopt;
+}
 
 bool bind(const Operator& op, const Arguments& a, Call& call, Arena& arena, std::string* why) {
   const auto& parameters = op.signature.parameters;

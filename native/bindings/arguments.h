@@ -1,6 +1,7 @@
 // Binding Python arguments to an operator's signature.
 #pragma once
 #include <array>
+#include <optional>
 
 #include "bindings/python.h"
 
@@ -26,6 +27,9 @@ struct Arguments {
 // Asks the modes, then the overriding arguments, to compute a call of `function`. Null without an error: nobody answered. `skip_interpreted`: tensors that
 // are made of others are not asked, as they know only operators.
 PyObject* ask_torch_function(PyObject* function, const Arguments& arguments, bool skip_interpreted = false);
+
+// The dtype that an object names: a torch.dtype, or one of the Python types float, int, bool and complex.
+std::optional<Dtype> to_dtype(PyObject* o);
 
 // Fills call.args. False: the arguments do not fit, and `why` (when given) says how.
 bool bind(const Operator& op, const Arguments& arguments, Call& call, Arena& arena, std::string* why);

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <memory>
 
-#include "bindings/python.h"
+#include "bindings/arguments.h"
 #include "tensor/convert.h"
 #include "tensor/private_layout.h"
 #include "tensor/requires_grad.h"
@@ -279,8 +279,9 @@ PyObject* make_tensor(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *data, *dtype, *device;
     if (!PyArg_ParseTuple(args, "OOO", &data, &dtype, &device)) raise_python();
-    check_type(dtype == Py_None || Py_TYPE(dtype) == dtype_type, "tensor(): argument 'dtype' must be torch.dtype, not ", Py_TYPE(dtype)->tp_name);
-    return wrap(tensor_from_data(data, dtype == Py_None ? -1 : static_cast<int>(reinterpret_cast<PyDtype*>(dtype)->value), device == Py_None ? default_device() : parse_device(device)));
+    const std::optional<Dtype> named = to_dtype(dtype);
+    check_type(dtype == Py_None || named, "tensor(): argument 'dtype' must be torch.dtype, not ", Py_TYPE(dtype)->tp_name);
+    return wrap(tensor_from_data(data, named ? static_cast<int>(*named) : -1, device == Py_None ? default_device() : parse_device(device)));
   });
 }
 

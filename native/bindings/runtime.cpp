@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/parallel.h"
+#include "bindings/arguments.h"
 #include "ops/creation.h"
 #include "ops/register.h"
 #include "tensor/allocator.h"
@@ -43,8 +44,9 @@ static nb::object result_type(nb::args args) {
 }
 
 static Dtype dtype_argument(nb::handle h, const char* who) {
-  check_type(Py_TYPE(h.ptr()) == dtype_type, who, "(): expected torch.dtype, got ", Py_TYPE(h.ptr())->tp_name);
-  return reinterpret_cast<PyDtype*>(h.ptr())->value;
+  const std::optional<Dtype> dtype = to_dtype(h.ptr());
+  check_type(dtype.has_value(), who, "(): expected torch.dtype, got ", Py_TYPE(h.ptr())->tp_name);
+  return *dtype;
 }
 
 void add_runtime(PyObject* module) {
@@ -86,10 +88,14 @@ void add_runtime(PyObject* module) {
   });
   m.def("reset_peak_host_memory", reset_peak_host_memory);
   m.def("get_default_dtype", [] { return nb::steal(wrap(default_dtype())); }, "get_default_dtype() -> dtype\n\nThe dtype of new floating-point tensors.");
-  m.def("set_default_dtype", [](nb::handle d) { set_default_dtype(dtype_argument(d, "set_default_dtype")); }, "set_default_dtype(dtype)\n\nThe dtype of new floating-point tensors.");
+  m.def("set_default_dtype", [](nb::handle d) {
+    check_type(Py_TYPE(d.ptr()) == dtype_type, "set_default_dtype(): invalid dtype object, only floating-point types are supported as the default type, got ", Py_TYPE(d.ptr())->tp_name);
+    set_default_dtype(dtype_argument(d, "set_default_dtype")); }, "set_default_dtype(dtype)\n\nThe dtype of new floating-point tensors.");
   m.def("default_device", [] { return nb::steal(wrap(default_device())); });
   m.def("set_default_device_raw", [](nb::handle d) { set_default_device(d.is_none() ? Device{} : parse_device(d.ptr())); }, nb::arg("device").none());
   m.def("result_type", result_type, "result_type(tensor1, tensor2) -> dtype\n\nThe dtype that arithmetic on the two would have.");
+  m.def("as_dtype", [](nb::handle named) { return Py_TYPE(named.ptr()) == dtype_type ? nb::borrow(named) : nb::steal(wrap(dtype_argument(named, "as_dtype"))); },
+        "as_dtype(named) -> torch.dtype\n\nThe dtype that `named` is, or that it names: float, int, bool and complex do.");
   m.def("promote_types", [](nb::handle a, nb::handle b) { return nb::steal(wrap(promote(dtype_argument(a, "promote_types"), dtype_argument(b, "promote_types")))); },
         "promote_types(type1, type2) -> dtype\n\nThe smallest dtype that holds both.");
   m.def("can_cast", [](nb::handle a, nb::handle b) { return can_cast(dtype_argument(a, "can_cast"), dtype_argument(b, "can_cast")); }, "can_cast(from_, to) -> bool");

@@ -394,7 +394,7 @@ void register_reduction(Registry& r) {
   r.add("all(Tensor input) -> Tensor", infer_any, run_any<And>, kNotDifferentiable);
   r.add("all.dim(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", infer_any_dims, run_any_dims<And>,
         kNotDifferentiable);
-  r.add("count_nonzero(Tensor input, int[1]? dim=None) -> Tensor", infer_count_nonzero, run_count_nonzero,
+  r.add("count_nonzero(Tensor input, int[...]? dim=None) -> Tensor", infer_count_nonzero, run_count_nonzero,
         kNotDifferentiable);
 
   register_moments(r);

@@ -341,7 +341,7 @@ void register_views(Registry& r) {
   r.add("unsqueeze(Tensor input, int dim) -> Tensor", nullptr, run_unsqueeze, kView);
   r.add("squeeze(Tensor input) -> Tensor", nullptr, run_squeeze, kView);
   r.add("squeeze.dim(Tensor input, int dim) -> Tensor", nullptr, run_squeeze_dim, kView, "SqueezeBackward1");
-  r.add("squeeze.dims(Tensor input, int[] dim) -> Tensor", nullptr, run_squeeze_dims, kView, "SqueezeBackward2");
+  r.add("squeeze.dims(Tensor input, int[...] dim) -> Tensor", nullptr, run_squeeze_dims, kView, "SqueezeBackward2");
   r.add("transpose(Tensor input, int dim0, int dim1) -> Tensor", nullptr, run_transpose, kView);
   r.add("t(Tensor input) -> Tensor", nullptr, run_t, kView);
   r.add("permute(Tensor input, int[...] dims) -> Tensor", nullptr, run_permute, kView);

@@ -507,3 +507,39 @@ def test_a_device_for_pinned_memory_is_warned_about():
 def test_memory_that_cannot_be_pinned_is_warned_about():
     with pytest.warns(UserWarning, match="no accelerator is found"):
         assert [b.item() for b in DataLoader(range(3), pin_memory=True)] == [0, 1, 2]
+
+
+class TestLoadersThatStandInForOurs:
+    """Other packages iterate with loaders of their own, which have PyTorch's attributes and no others."""
+
+    NAMES = (
+        "dataset", "_dataset_kind", "_IterableDataset_len_called", "_auto_collation", "drop_last", "_index_sampler", "num_workers", "pin_memory", "timeout", "collate_fn", "sampler",
+        "generator", "worker_init_fn", "prefetch_factor", "multiprocessing_context", "persistent_workers", "in_order",
+    )  # fmt: skip
+
+    def stand_in(self, **settings):
+        loader = DataLoader(list(range(6)), batch_size=2, **settings)
+        stand_in = type("StandIn", (), {})()
+        for name in self.NAMES:
+            setattr(stand_in, name, getattr(loader, name))
+        return stand_in
+
+    def test_an_iterator_asks_for_pytorchs_attributes_only(self):
+        from cresset.utils.data.dataloader import _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
+
+        batches = [[0, 1], [2, 3], [4, 5]]
+        assert [b.tolist() for b in _SingleProcessDataLoaderIter(self.stand_in())] == batches
+        assert [b.tolist() for b in _MultiProcessingDataLoaderIter(self.stand_in(num_workers=2))] == batches
+
+    def test_a_subclass_around_another_loader(self):
+        class Around(DataLoader):
+            def __init__(self, base):
+                self.base = base
+
+            def __getattr__(self, name):
+                return getattr(self.__dict__["base"], name)
+
+        around = Around(DataLoader(list(range(4)), batch_size=2))
+        for _ in range(2):
+            assert [b.tolist() for b in around] == [[0, 1], [2, 3]]
+        assert around.batch_size == 2

@@ -166,3 +166,41 @@ def test_averaged_model_is_the_mean_of_what_it_saw():
             model.weight.fill_(value)
         average.update_parameters(model)
     assert average.module.weight.item() == pytest.approx(3.0) and average.n_averaged.item() == 3
+
+
+def test_a_subclass_that_never_calls_the_base_constructor_steps():
+    class Bare(optim.Optimizer):
+        def __init__(self, param):
+            self.param_groups = [{"params": [param]}]
+
+        def step(self, closure=None):
+            with cresset.no_grad():
+                self.param_groups[0]["params"][0].sub_(1)
+
+    param = cresset.nn.Parameter(cresset.ones(2))
+    seen = []
+    handle = optim.optimizer.register_optimizer_step_post_hook(lambda *_: seen.append(1))
+    try:
+        Bare(param).step()
+    finally:
+        handle.remove()
+    Bare(param).step()
+    assert param.tolist() == [-1, -1] and seen == [1]
+
+
+def test_an_optimizer_around_another_steps_it():
+    class Around(optim.Optimizer):
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __getattr__(self, name):
+            return getattr(self.__dict__["inner"], name)
+
+        def step(self, closure=None):
+            return self.inner.step(closure)
+
+    param = cresset.nn.Parameter(cresset.ones(2))
+    around = Around(optim.SGD([param], lr=0.5))
+    param.sum().backward()
+    around.step()
+    assert param.tolist() == [0.5, 0.5] and around.param_groups[0]["lr"] == 0.5

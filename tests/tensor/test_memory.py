@@ -256,3 +256,26 @@ def test_a_tensor_of_a_storage_reads_its_bytes_as_the_dtype():
     assert numbers.tolist() == [1.5, -2.0]
     with pytest.raises(RuntimeError, match="Expected a Storage of type torch.float64 or an UntypedStorage, but got torch.float32"):
         torch.tensor(numbers.storage(), dtype=torch.float64)
+
+
+class TestStoragesAsOtherPackagesReadThem:
+    def test_a_tensor_that_shares_its_storage_is_found_by_address_and_size(self):
+        x = torch.arange(6.0)
+        for view in (x[2:], x.view(2, 3).t()):
+            assert view.untyped_storage().data_ptr() == x.data_ptr() and view.untyped_storage().nbytes() == 24
+            typed = view._typed_storage()
+            assert (typed._data_ptr(), typed._size(), typed._nbytes(), typed._element_size()) == (x.data_ptr(), 6, 24, 4)
+            assert typed._cdata == x.untyped_storage()._cdata and typed.pickle_storage_type() == "FloatStorage"
+
+    def test_storages_without_bytes_have_no_address(self):
+        assert torch.empty(3, device="meta").untyped_storage().data_ptr() == 0
+        assert torch.empty(3, device="meta").untyped_storage().nbytes() == 12
+        assert torch.empty(0).untyped_storage().nbytes() == 0
+
+    def test_bytes_as_numbers(self):
+        storage = torch.UntypedStorage([1, 0, 2, 0])
+        assert storage.float().tolist() == [1, 0, 2, 0] and storage.long().dtype == torch.int64
+        assert storage.untyped() is storage and storage.new().nbytes() == 0 and storage.get_device() is None
+        storage.byteswap(torch.int16)
+        assert storage.tolist() == [0, 1, 0, 2] and storage.to(device="cpu").nbytes() == 4
+        assert isinstance(storage, torch.storage._StorageBase) and storage.resizable() and storage.filename is None
