@@ -182,6 +182,7 @@ def _where_method(self, condition, other):
 methods["where"] = _where_method
 
 
+functions.pop("gamma_density")  # a derivative's, and nobody else's
 _polygamma = functions.pop("polygamma_elementwise")
 methods.pop("polygamma_elementwise", None)
 methods.pop("polygamma_elementwise_", None)

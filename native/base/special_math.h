@@ -57,13 +57,24 @@ CRESSET_DEVICE inline double zeta(double s, double q) {
   return sum;
 }
 
+// d - log(1 + d), also where both are nearly the same.
+CRESSET_DEVICE inline double log1p_excess(double d) {
+  if (::fabs(d) > 0.01) return d - ::log1p(d);
+  double power = d * d, sum = 0.5 * power;
+  for (int k = 3; k < 12; ++k) {
+    power *= -d;
+    sum += power / k;
+  }
+  return sum;
+}
+
 // x^a exp(-x) / gamma(a + 1). For large a by Stirling's series, in which the large logarithms have cancelled on paper.
 CRESSET_DEVICE inline double gamma_weight(double a, double x) {
   if (a < 20.0) return ::exp(a * ::log(x) - x - lgamma(a + 1.0));
   const double d = (x - a) / a;
   const double inverse = 1.0 / (a * a);
   const double tail = (1.0 / 12 - inverse * (1.0 / 360 - inverse * (1.0 / 1260 - inverse / 1680))) / a;
-  return ::exp(a * (::log1p(d) - d) - tail) / ::sqrt(2.0 * 3.14159265358979323846 * a);
+  return ::exp(-a * log1p_excess(d) - tail) / ::sqrt(2.0 * 3.14159265358979323846 * a);
 }
 
 // The part below x by its power series, good for x < a + 1.
@@ -90,12 +101,30 @@ CRESSET_DEVICE inline double igammac_fraction(double a, double x) {
   return gamma_weight(a, x) * a * h;
 }
 
+// The part below or above x for large a, of which the sums above would need too many terms: Temme's expansion (DLMF 8.12.3)
+//   erfc(-+ eta sqrt(a / 2)) / 2 -+ exp(-a eta^2 / 2) (c0(eta) + c1(eta) / a + c2(eta) / a^2) / sqrt(2 pi a),
+// where eta^2 / 2 = d - log(1 + d) with d = x / a - 1. Where the exponential does not vanish eta is so small that the
+// first terms of the c are enough.
+constexpr double kLargeGammaParameter = 1e5;
+CRESSET_DEVICE inline double igamma_large(double a, double x, bool upper) {
+  const double d = (x - a) / a, half = log1p_excess(d), exponent = a * half, side = d < 0 ? -1.0 : 1.0;
+  if (exponent > 745.0) return (d < 0) == upper ? 1.0 : 0.0;
+  const double eta = side * ::sqrt(2.0 * half);
+  const double c0 = -1.0 / 3 + eta * (1.0 / 12 + eta * (-2.0 / 135 + eta * (1.0 / 864 + eta * (1.0 / 2835 + eta * (-0.0001787551440329218 + eta * (3.919263178522438e-05 - eta * 2.185448510679992e-06))))));
+  const double c1 = -1.0 / 540 + eta * (-1.0 / 288 + eta * (1.0 / 378 - eta * 0.0009902263374485596));
+  const double c2 = 0.004133597883597883 - eta * 0.0026813271604938273;
+  const double rest = ::exp(-exponent) * (c0 + (c1 + c2 / a) / a) / ::sqrt(2.0 * 3.14159265358979323846 * a);
+  const double y = side * ::sqrt(exponent);
+  return upper ? 0.5 * ::erfc(y) + rest : 0.5 * ::erfc(-y) - rest;
+}
+
 CRESSET_DEVICE inline double igamma(double a, double x) {
   if (a != a || x != x || a < 0.0 || x < 0.0) return NAN;
   if (a == 0.0) return x > 0.0 ? 1.0 : NAN;
   if (x == 0.0) return 0.0;
   if (is_infinite(a)) return is_infinite(x) ? NAN : 0.0;
   if (is_infinite(x)) return 1.0;
+  if (a > kLargeGammaParameter) return igamma_large(a, x, false);
   return x < a + 1.0 ? igamma_series(a, x) : 1.0 - igammac_fraction(a, x);
 }
 CRESSET_DEVICE inline double igammac(double a, double x) {
@@ -104,6 +133,7 @@ CRESSET_DEVICE inline double igammac(double a, double x) {
   if (x == 0.0) return 1.0;
   if (is_infinite(a)) return is_infinite(x) ? NAN : 1.0;
   if (is_infinite(x)) return 0.0;
+  if (a > kLargeGammaParameter) return igamma_large(a, x, true);
   return x < a + 1.0 ? 1.0 - igamma_series(a, x) : igammac_fraction(a, x);
 }
 

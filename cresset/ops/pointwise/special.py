@@ -200,7 +200,7 @@ def igamma(x, y):
 
 @igamma.derivative
 def _(x, y):
-    return None, exp((x - 1) * log(y) - y - lgamma(x))
+    return None, gamma_density(x, y)
 
 
 @pointwise(result="same")
@@ -211,7 +211,20 @@ def igammac(x, y):
 
 @igammac.derivative
 def _(x, y):
-    return None, -exp((x - 1) * log(y) - y - lgamma(x))
+    return None, -gamma_density(x, y)
+
+
+@pointwise(method=False, result="same")
+def gamma_density(x, y):
+    """y^(x - 1) exp(-y) / gamma(x): the density of a gamma distribution with concentration x at y."""
+    a, at = p.in_double(x), p.in_double(y)
+    # With a large concentration the logarithms nearly cancel; the weight has done that on paper.
+    return p.in_type_of(where(a < 20, exp((a - 1) * log(at) - at - lgamma(a)), p.gamma_weight(a, at) * a / at), x)
+
+
+@gamma_density.derivative
+def _(x, y, output):
+    return None, output * ((x - 1) / y - 1)
 
 
 # Modified Bessel functions.
