@@ -130,6 +130,7 @@ def __getattr__(name):
     if name == "vmap":
         return _importlib.import_module(".func", __name__).vmap
     if name == "_C":
+        _native.DisableTorchFunctionSubclass = _importlib.import_module(".overrides", __name__).DisableTorchFunctionSubclass
         return _native
     if name == "torch":  # PyTorch's module holds itself, too
         return _importlib.import_module(__name__)

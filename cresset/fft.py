@@ -6,6 +6,7 @@ import cresset
 
 from . import missing_names as _missing_names
 from .ops import autocast as _autocast
+from .ops import registry as _registry
 from .ops.checking import only_strided
 from .ops.registry import operator
 
@@ -301,4 +302,5 @@ def ifftshift(input, dim=None):
 
 
 _autocast.apply(globals(), "fft_")
+_registry.let_others_answer(globals(), "fft_")
 __getattr__ = _missing_names.of(__name__)

@@ -2,6 +2,7 @@
 
 from .. import missing_names as _missing_names
 from ..ops import autocast as _autocast
+from ..ops import registry as _registry
 from .checking import LinAlgError
 from .determinants import det, slogdet
 from .eigen import eig, eigh, eigvals, eigvalsh, svd, svdvals
@@ -42,4 +43,5 @@ __all__ = [
 ]  # fmt: skip
 
 _autocast.apply(globals(), "linalg_")
+_registry.let_others_answer(globals(), "linalg_")
 __getattr__ = _missing_names.of(__name__)

@@ -72,11 +72,15 @@ def function(definition=None, *, method=False, inplace=False, out=False, name=No
     return offered
 
 
-def let_others_answer(table):
-    """Let the functions made of others in a table ask modes and arguments with __torch_function__ first, as operators do."""
+def let_others_answer(table, prefix=""):
+    """Let the functions in a table, but for a module's private ones, ask modes and arguments with __torch_function__ first, as operators do.
+
+    With a `prefix`, that of PyTorch's names for the functions of the module, they are asked about by these: `linalg_inv`.
+    """
     for name, offered in table.items():
-        if isinstance(offered, types.FunctionType):
+        if isinstance(offered, types.FunctionType) and (table is functions or table is methods or not name.startswith("_")):
             if offered not in _overridable:
+                offered.__name__ = prefix + name if prefix else offered.__name__
                 _overridable[offered] = _native.overridable(offered)
             table[name] = _overridable[offered]
 

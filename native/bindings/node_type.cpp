@@ -45,7 +45,7 @@ class PythonFunctionNode : public Node {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result.get()) && i < out.size(); ++i) {
       PyObject* g = PyTuple_GET_ITEM(result.get(), i);
       if (g == Py_None || !edges[i].node) continue;
-      check_type(is_tensor(g), name_, ": expected Variable or None (got ", Py_TYPE(g)->tp_name, ") as gradient ", i);
+      check(is_tensor(g), name_, ": expected Variable or None (got ", Py_TYPE(g)->tp_name, ") as gradient ", i);
       out[i] = unwrap(g);
     }
   }

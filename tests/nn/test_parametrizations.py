@@ -71,3 +71,27 @@ def test_a_removed_spectral_norm_leaves_no_trace_in_the_state():
     state = layer.state_dict()
     assert list(state) == ["weight"] and state._metadata[""] == {"version": 1}
     layer.load_state_dict(state)
+
+
+class Half(nn.Module):
+    def forward(self, weight):
+        return weight[:1]
+
+
+class Doubled(nn.Module):
+    def forward(self, row):
+        return row.repeat(2, 1)
+
+    def right_inverse(self, weight):
+        return weight[:1]
+
+
+def test_a_parametrization_may_not_change_the_shape_unless_it_is_called_unsafe():
+    register = nn.utils.parametrize.register_parametrization
+    layer = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="may not change the dtype or the shape"):
+        register(layer, "weight", Half())
+    assert type(layer) is nn.Linear and layer.weight.shape == (2, 2)
+    assert register(layer, "weight", Half(), unsafe=True).weight.shape == (1, 2)
+    layer = register(nn.Linear(2, 2), "weight", Doubled())
+    assert layer.weight.shape == (2, 2) and layer.parametrizations.weight.original.shape == (1, 2)

@@ -160,3 +160,51 @@ class TestModes:
         with pytest.raises(KeyError), Broken():
             torch.ones(1)
         assert torch.ones(1).item() == 1
+
+
+class TestFunctionsOfOtherModules:
+    """nn.functional, linalg and fft ask as well, by PyTorch's names."""
+
+    class Answers:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__
+
+    @pytest.mark.parametrize(
+        ("call", "name"),
+        [
+            (lambda x: torch.nn.functional.cross_entropy(x, torch.tensor([0])), "cross_entropy"),
+            (lambda x: torch.nn.functional.mse_loss(x, x), "mse_loss"),
+            (lambda x: torch.nn.functional.softmax(x, 0), "softmax"),
+            (lambda x: torch.nn.functional.max_pool2d(x, 2), "max_pool2d"),
+            (lambda x: torch.nn.functional.conv2d(x, torch.ones(1, 1, 1, 1)), "conv2d"),
+            (lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x), "scaled_dot_product_attention"),
+            (lambda x: torch.linalg.inv(x), "linalg_inv"),
+            (lambda x: torch.linalg.norm(x), "linalg_norm"),
+            (lambda x: torch.fft.fft(x), "fft_fft"),
+        ],
+    )
+    def test_what_is_no_tensor_answers(self, call, name):
+        assert call(self.Answers()) == name
+
+    def test_subclasses_and_modes_see_the_outermost_call(self):
+        Logged.calls.clear()
+        x = torch.eye(2).as_subclass(Logged)
+        assert type(torch.nn.functional.mse_loss(x, x)) is Logged and Logged.calls[0] == "mse_loss"
+
+        class Names(TorchFunctionMode):
+            seen = []
+
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                self.seen.append(func.__name__)
+                return func(*args, **(kwargs or {}))
+
+        with Names():
+            torch.nn.functional.normalize(torch.ones(1, 2))
+        assert Names.seen == ["ones", "normalize"]
+
+    def test_subclasses_can_be_passed_over_by_pytorchs_name_for_it(self):
+        Logged.calls.clear()
+        with torch._C.DisableTorchFunctionSubclass():
+            torch.ones(2).as_subclass(Logged) + 1
+        assert Logged.calls == []

@@ -4,6 +4,7 @@
 
 from ... import missing_names as _missing_names
 from ...ops import autocast as _autocast
+from ...ops import registry as _registry
 from ...ops.convolving import (
     conv1d,
     conv2d,
@@ -125,4 +126,5 @@ from .regression import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 from .resampling import interpolate, upsample, upsample_bilinear, upsample_nearest
 
 _autocast.apply(globals())
+_registry.let_others_answer(globals())
 __getattr__ = _missing_names.of(__name__)

@@ -46,6 +46,7 @@ class ParametrizationList(ModuleList):
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
         self.unsafe = unsafe
+        shape = original.shape  # as it is before a right_inverse gives it another
         value = original
         with cresset.no_grad():
             for module in reversed(self):
@@ -85,10 +86,10 @@ class ParametrizationList(ModuleList):
             made = self()
             if not isinstance(made, cresset.Tensor):
                 raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
-            if made.dtype != original.dtype or (not self.is_tensor and made.shape != original.shape):
+            if made.dtype != original.dtype or made.shape != shape:
                 raise ValueError(
                     "Registering a parametrization may not change the dtype or the shape of the tensor, unless `unsafe` flag is "
-                    f"enabled.\nmodule dtype: {original.dtype}, shape: {original.shape}\n"
+                    f"enabled.\nmodule dtype: {original.dtype}, shape: {shape}\n"
                     f"parametrized dtype: {made.dtype}, shape: {made.shape}"
                 )
 
