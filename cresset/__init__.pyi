@@ -96,6 +96,7 @@ from . import drawing as drawing
 from . import fft as fft
 from . import func as func
 from . import futures as futures
+from . import fx as fx
 from . import higher_order as higher_order
 from . import hub as hub
 from . import inspection as inspection

@@ -196,6 +196,9 @@ PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size_t flag
         for (const Tensor& t : c.outputs) set_requires_grad(t, true);
       return wrap_results(c, &overload);
     }
+    // No form fits: perhaps what stands for a number or a size answers for itself.
+    if (torch_function_enabled)
+      if (PyObject* result = ask_torch_function(self, a, true)) return result;
     no_overload(o, a);
   });
 }

@@ -1,0 +1,16 @@
+"""Passes over graphs: shapes, splitting, drawing. Each loads when it is first used."""
+
+import importlib
+
+from ... import missing_names as _missing_names
+
+_PASSES = {"graph_drawer", "shape_prop", "split_module"}
+_missing = _missing_names.of(__name__)
+
+
+def __getattr__(name):
+    return importlib.import_module("." + name, __name__) if name in _PASSES else _missing(name)
+
+
+def __dir__():
+    return sorted({*globals(), *_PASSES})
