@@ -85,8 +85,11 @@ class CodeGen:
         """Names that the code of a subclass needs, as (name, object) pairs."""
         return []
 
-    def python_code(self, graph, root_module, *, verbose=False):
-        return _Writer(self, graph, root_module, verbose).write()
+    def python_code(self, graph, root_module, verbose=False, include_stride=False, include_device=False, colored=False, expanded_def=False):
+        writer = _Writer(self, graph, root_module)
+        if verbose:
+            writer.seen = _Seen(include_stride, include_device, colored)
+        return writer.write(expanded_def)
 
 
 class _PyTreeCodeGen(CodeGen):
@@ -123,10 +126,10 @@ class _PyTreeCodeGen(CodeGen):
 class _Writer:
     """One run of a CodeGen over a graph."""
 
-    def __init__(self, codegen, graph, root, verbose):
+    def __init__(self, codegen, graph, root):
         from .graph import _Namespace
 
-        self.codegen, self.graph, self.root, self.verbose = codegen, graph, root, verbose
+        self.codegen, self.graph, self.root, self.seen = codegen, graph, root, None
         self.namespace = _Namespace()
         self.globals = _Globals(self.namespace)
         self.free, self.body, self.result = [], [], ""
@@ -172,6 +175,8 @@ class _Writer:
         return text
 
     def kind(self, node):
+        if self.seen and (shown := self.seen.value(node)):
+            return f": {shown}"
         if node.type is None:
             return ""
         return f" : {self.globals.add(_type_repr(node.type), node.type) if isinstance(node.type, type) and node.type.__module__ != 'builtins' else _type_repr(node.type)}"
@@ -215,7 +220,7 @@ class _Writer:
             self.globals.wrapped.setdefault(used)
         return f"{left}{used}({self.arguments(node.args, node.kwargs)})"
 
-    def write(self):
+    def write(self, expanded_def):
         last_use = {}
         for node in reversed(self.graph.nodes):
             for used in node._input_nodes:
@@ -224,8 +229,8 @@ class _Writer:
         for used, node in last_use.items():
             freed.setdefault(node, []).append(used)
         for node in self.graph.nodes:
-            if self.verbose and node.stack_trace:
-                self.body.append(f"# {node.stack_trace.strip().splitlines()[-1].strip()}\n")
+            if self.seen and node.stack_trace:
+                self.body.append(self.seen.comment(node.stack_trace.strip().splitlines()[-1].strip()) + "\n")
             line = self.line(node)
             if line is None:
                 continue
@@ -236,8 +241,39 @@ class _Writer:
         body = self.codegen._body_transformer(self.body) if self.codegen._body_transformer else self.body
         wraps = "\n".join(f'{_SOURCE}.wrap("{name}")' for name in self.globals.wrapped)
         prologue = self.codegen.gen_fn_def(self.free, self.result)
+        if expanded_def:
+            first, _, rest = prologue.partition("(")
+            inside, end, tail = rest.partition(")")
+            prologue = f"{first}(\n        " + ",\n        ".join(part.strip() for part in inside.split(",")) + f",\n    {end}{tail}"
         text = "".join(f"    {line}" for part in body or ["pass\n"] for line in part.splitlines(keepends=True))
         return PythonCode(f"\n{wraps}\n\n{prologue}\n{text}    ", dict(self.globals.by_name))
+
+
+class _Seen:
+    """What verbose code says beside the names: what values are and where they came from."""
+
+    SHORT = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "b8", "complex64": "c64", "complex128": "c128"}
+
+    def __init__(self, stride, device, colored):
+        self.stride, self.device, self.colored = stride, device, colored
+
+    def paint(self, text, number):
+        return f"\x1b[{number}m{text}\x1b[0m" if self.colored else text
+
+    def value(self, node):
+        known = node.meta.get("val", node.meta.get("tensor_meta"))
+        if not hasattr(known, "shape") or not hasattr(known, "dtype"):
+            return ""
+        name = str(known.dtype).rpartition(".")[2]
+        text = f"{self.SHORT.get(name, name)}{list(known.shape)}"
+        if self.stride:
+            text += str(list(known.stride() if callable(known.stride) else known.stride))
+        if self.device and hasattr(known, "device"):
+            text += str(known.device)
+        return self.paint(f'"{text}"', 34)
+
+    def comment(self, text):
+        return self.paint(f"# {text}", 2)
 
 
 class _Text:

@@ -304,9 +304,17 @@ class Graph:
 
     # ---- printing
 
-    def python_code(self, root_module, *, verbose=False, include_stride=False, include_device=False, colored=False):
-        """The graph as Python: `.src`, and the `.globals` that it needs. `root_module` is the name of the module, "self"."""
-        return self._codegen.python_code(self, root_module, verbose=verbose)
+    def python_code(self, root_module, *, verbose=False, include_stride=False, include_device=False, colored=False, expanded_def=False):
+        """The graph as Python: `.src`, and the `.globals` that it needs.
+
+        Args:
+            root_module: the name of the module, "self".
+            verbose: with the dtype and shape of values where they are known, and the lines of the program that made them.
+            include_stride, include_device: these, too, if verbose.
+            colored: for a terminal; such code is to be read, not run.
+            expanded_def: each parameter on a line of its own.
+        """
+        return self._codegen.python_code(self, root_module, verbose, include_stride, include_device, colored, expanded_def)
 
     def __str__(self):
         return "graph():" + "".join(f"\n    {node.format_node()}" for node in self.nodes)
@@ -349,7 +357,7 @@ class Graph:
 
     def __deepcopy__(self, memo=None):
         memo = {} if memo is None else memo
-        g = Graph(tracer_cls=self._tracer_cls)
+        g = Graph(tracer_cls=self._tracer_cls, tracer_extras=self._tracer_extras)
         memo[id(self)] = g
         val_map = {}
         result = g.graph_copy(self, val_map, return_output_node=True)
@@ -363,10 +371,10 @@ class Graph:
 
     def __getstate__(self):
         rows = [(node.name, node.op, _Function.of(node.target), map_arg(node.args, _Reference), map_arg(node.kwargs, _Reference), node.type, _picklable(node.meta)) for node in self.nodes]
-        return {"rows": rows, "codegen": self._codegen, "tracer_cls": self._tracer_cls}
+        return {"rows": rows, "codegen": self._codegen, "tracer_cls": self._tracer_cls, "tracer_extras": self._tracer_extras}
 
     def __setstate__(self, state):
-        self.__init__(tracer_cls=state["tracer_cls"])
+        self.__init__(tracer_cls=state["tracer_cls"], tracer_extras=state["tracer_extras"])
         self._codegen = state["codegen"]
         made = {}
         resolve = lambda a: map_aggregate(a, lambda x: made[x.name] if isinstance(x, _Reference) else x)

@@ -65,7 +65,7 @@ class GraphModule(Module):
         class_name: what the module's class is called.
     """
 
-    def __new__(cls, *args, **kwargs):
+    def __new__(cls, *_, **__):
         # Each graph has a class of its own: forward belongs to the class.
         for base in cls.__mro__:
             if base.__qualname__ != "GraphModuleImpl" and not base.__dict__.get("_is_made"):
@@ -133,7 +133,10 @@ class GraphModule(Module):
 
     def print_readable(self, print_output=True, include_stride=False, include_device=False, colored=False, *, fast_sympy_print=False, expanded_def=False):
         """The class with its code, and where each line came from if that was recorded."""
-        code = self._graph.python_code("self", verbose=True).src.lstrip("\n")
+        if fast_sympy_print:
+            raise NotImplementedError("print_readable: fast_sympy_print is about sizes as formulas of SymPy, which graphs here do not hold")
+        shown = {"include_stride": include_stride, "include_device": include_device, "colored": colored, "expanded_def": expanded_def}
+        code = self._graph.python_code("self", verbose=True, **shown).src.lstrip("\n")
         text = f"class {type(self).__name__}(torch.nn.Module):\n" + "\n".join("    " + line if line.strip() else line for line in code.splitlines())
         for name, child in self.named_children():
             if isinstance(child, GraphModule):

@@ -38,10 +38,26 @@ def normalize_function(target, args, kwargs=None, arg_types=None, kwarg_types=No
         except (TypeError, ValueError):
             return None
     for signature in signatures:
-        normal = _bound(signature, args, kwargs, normalize_to_only_use_kwargs)
-        if normal is not None:
-            return normal
+        if _types_fit(signature, arg_types, kwarg_types):
+            normal = _bound(signature, args, kwargs, normalize_to_only_use_kwargs)
+            if normal is not None:
+                return normal
     return None
+
+
+def _types_fit(signature, arg_types, kwarg_types):
+    """Whether a form of an operator takes arguments of these types, where types are given."""
+    try:
+        bound = signature.bind(*(arg_types or ()), **(kwarg_types or {})) if arg_types else signature.bind_partial(**(kwarg_types or {}))
+    except TypeError:
+        return False
+    for name, kind in bound.arguments.items():
+        wanted = str(signature.parameters[name].annotation)
+        if wanted.startswith("Tensor") and isinstance(kind, type) and not issubclass(kind, (cresset.Tensor, int, float)):
+            return False
+        if wanted in ("int", "bool", "float") and isinstance(kind, type) and issubclass(kind, cresset.Tensor):
+            return False
+    return True
 
 
 def normalize_module(root, target, args, kwargs=None, normalize_to_only_use_kwargs=False):

@@ -89,6 +89,8 @@ def replace_pattern_with_filters(gm, pattern, replacement=None, match_filters=No
     """replace_pattern where `match_filters` (functions of match, original graph and pattern graph) say which matches count."""
     if replacement is None and replacement_callback is None:
         raise AssertionError("replace_pattern_with_filters: give a replacement or a replacement_callback")
+    if node_name_match:
+        raise NotImplementedError(f"replace_pattern_with_filters: node_name_match={node_name_match!r} is not supported; test names in match_filters")
     return _replace(gm, pattern, replacement, match_filters or [], ignore_literals, replacement_callback)
 
 

@@ -132,7 +132,9 @@ def gets_out(node, function):
 def names_of(module):
     """Its names, those that load later included; a function called __dir__ may be Tensor's method, waiting to be installed."""
     own = vars(module).get("__dir__")
-    return sorted(dir(module) if own is None or not own.__code__.co_argcount else vars(module))
+    names = dir(module) if own is None or not own.__code__.co_argcount else vars(module)
+    settings = vars(type(module)) if type(module) is not types.ModuleType else ()  # of a backend
+    return sorted({*names, *settings})
 
 
 def singleton(name, thing):
