@@ -237,20 +237,26 @@ Dtype range_dtype(std::initializer_list<const Scalar*> bounds) {
   return Dtype::i64;
 }
 
+// A line of numbers. An out= of as many elements keeps its shape and is filled in the order of its elements.
+void promise_line(Call& c, int64_t count, const NewOptions& o) {
+  const bool fits = c.given_out && c.target && c.target->numel() == count;
+  c.promise(fits ? c.target->sizes() : Dims{count}, o.dtype, o.device);
+}
+
 void infer_arange_to(Call& c) {
   const Scalar zero(0), one(1), end = c.scalar(0);
   const NewOptions o = new_options(c, 1, range_dtype({&end}));
-  c.promise(Dims{count_steps("arange", zero, end, one, o.dtype, false)}, o.dtype, o.device);
+  promise_line(c, count_steps("arange", zero, end, one, o.dtype, false), o);
 }
 void run_arange_to(Call& c) { count_up(c.out(), "arange_cpu", Scalar(0), Scalar(1)); }
 void infer_arange(Call& c) {
   const Scalar start = c.scalar(0), end = c.scalar(1), step = c.scalar(2);
   const NewOptions o = new_options(c, 3, range_dtype({&start, &end, &step}));
-  c.promise(Dims{count_steps("arange", start, end, step, o.dtype, false)}, o.dtype, o.device);
+  promise_line(c, count_steps("arange", start, end, step, o.dtype, false), o);
 }
 void infer_range(Call& c) {
   const NewOptions o = new_options(c, 3, default_dtype());
-  c.promise(Dims{count_steps("range", c.scalar(0), c.scalar(1), c.scalar(2), o.dtype, true)}, o.dtype, o.device);
+  promise_line(c, count_steps("range", c.scalar(0), c.scalar(1), c.scalar(2), o.dtype, true), o);
   if (warn)
     warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
@@ -281,7 +287,7 @@ void infer_space(Call& c, int options) {
   check(c.integer(2) >= 0, c.op.name(), ": number of steps must be non-negative, got ", c.integer(2));
   // Between two truth values lies nothing, but one alone can be had.
   check_implemented(o.dtype != Dtype::b8 || c.integer(2) < 2, '"', c.op.name(), "_cpu\" not implemented for 'Bool'");
-  c.promise(Dims{c.integer(2)}, o.dtype, o.device);
+  promise_line(c, c.integer(2), o);
 }
 void infer_linspace(Call& c) { infer_space(c, 3); }
 void infer_logspace(Call& c) { infer_space(c, 4); }

@@ -93,6 +93,23 @@ class TestErrors:
 
 
 class TestArange:
+    @pytest.mark.parametrize(
+        "fill",
+        [
+            lambda out: cresset.arange(4, out=out),
+            lambda out: cresset.arange(3, -1, -1, out=out).copy_(out.flip(0, 1)),
+            lambda out: cresset.linspace(0, 3, 4, out=out),
+            lambda out: cresset.range(0, 3, out=out),
+        ],
+        ids=["to", "down", "linspace", "range"],
+    )
+    @pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+    def test_an_out_of_as_many_elements_keeps_its_shape_and_what_lies_between(self, fill):
+        whole = cresset.full((2, 3), 9.0)
+        part = whole[:, 1:]
+        fill(part)
+        assert part.shape == (2, 2) and whole.tolist() == [[9.0, 0.0, 1.0], [9.0, 2.0, 3.0]]
+
     def test_counts_like_python(self):
         for args in [(5,), (2, 7), (0, 10, 3), (5, 0, -2), (3, 3), (-4, 4, 8)]:
             assert cresset.arange(*args).tolist() == list(range(*args))
