@@ -198,9 +198,10 @@ class BackwardRun {
     Grads grads = std::move(tasks_[k].grads);
     grads.resize(std::max<int64_t>(grads.size(), node.results.size()));
     if (node.hooks && (tasks_[k].needed || tasks_[k].wanted_at >= 0)) run_result_hooks(node, grads);
-    const bool leaf_not_run = node.is_accumulate() && !tasks_[k].needed;
+    // A leaf's hooks come before those of its node, as another tensor's do.
+    if (node.is_accumulate() && grads[0].defined() && (tasks_[k].needed || tasks_[k].wanted_at >= 0))
+      run_leaf_hooks(static_cast<AccumulateGrad&>(node), grads);
     if (tasks_[k].wanted_at >= 0) {
-      if (leaf_not_run && grads[0].defined()) run_leaf_hooks(static_cast<AccumulateGrad&>(node), grads);
       for (int32_t w = tasks_[k].wanted_at; w >= 0; w = next_wanted_[static_cast<size_t>(w)]) {
         const uint32_t index = request_.wanted[static_cast<size_t>(w)].index;
         if (index < grads.size()) captured_[static_cast<size_t>(w)] = grads[index];
@@ -253,6 +254,7 @@ class BackwardRun {
     }
     for (auto& r : std::vector(node.hooks->retain)) {
       if (!r.tensor->tensor || r.index >= grads.size() || !grads[r.index].defined()) continue;
+      if (grads[r.index]->level != r.tensor->tensor->level) continue;  // a batch of gradients inside vmap, which is over before .grad is read
       AutogradState& state = state_for_writing(r.tensor->tensor);
       GradModeGuard mode(request_.create_graph);
       state.grad = !state.grad.defined() ? (request_.create_graph || is_interpreted(grads[r.index]) || grads[r.index]->level ? grads[r.index] : clone(grads[r.index])) : add(state.grad, grads[r.index]);
@@ -261,7 +263,7 @@ class BackwardRun {
 
   void run_leaf_hooks(AccumulateGrad& leaf, Grads& grads) {
     AutogradState* state = state_of(leaf.variable.get());
-    if (!state) return;
+    if (!state || !leaf.variable->requires_grad) return;
     GradModeGuard mode(request_.create_graph);
     for (auto& hook : std::vector(state->leaf_hooks))
       if (Tensor changed = hook->call(grads[0]); changed.defined()) grads[0] = changed;

@@ -152,8 +152,6 @@ void AccumulateGrad::backward(Grads& grads, Grads&) {
   if (!variable->requires_grad) return;
   AutogradState& state = state_for_writing(variable.get());
   Tensor grad = grads[0];
-  for (auto& hook : std::vector(state.leaf_hooks))
-    if (Tensor changed = hook->call(grad); changed.defined()) grad = changed;
   check(grad->level == variable->level, "backward: inside vmap the gradient of a leaf from outside has a value for every sample, which .grad cannot hold; use torch.func.grad or torch.autograd.grad");
   if (is_interpreted(grad) || (state.grad.defined() && is_interpreted(state.grad))) {
     // A sparse gradient is kept as it is; it is added to a dense one in place, as a dense one would be.

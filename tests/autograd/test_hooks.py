@@ -217,3 +217,24 @@ class TestSavedTensorHooksThatFail:
                 pass
         with pytest.raises(TypeError, match="must be a str"), cresset.autograd.graph.disable_saved_tensors_hooks(5):
             pass
+
+
+def test_hooks_of_a_leaf_run_before_those_of_its_node():
+    x, order = cresset.ones(1, requires_grad=True), []
+    node = x.view_as(x).grad_fn.next_functions[0][0]
+    node.register_prehook(lambda grads: order.append("node") or (grads[0] * 10,))
+    x.register_hook(lambda grad: order.append("leaf") or grad + 1)
+    x.sum().backward()
+    assert order == ["leaf", "node"] and x.grad.tolist() == [20.0]
+    (grad,) = cresset.autograd.grad(x.sum(), x)  # the node does not run then, the leaf's hooks do
+    assert order == ["leaf", "node", "leaf"] and grad.tolist() == [2.0]
+
+
+def test_a_batch_of_gradients_is_not_retained():
+    x = cresset.ones(2, requires_grad=True)
+    y = x * 3
+    y.retain_grad()
+    (batch,) = cresset.autograd.grad(y * y, y, cresset.eye(2), is_grads_batched=True, retain_graph=True)
+    assert batch.tolist() == [[6.0, 0.0], [0.0, 6.0]] and y.grad is None
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [6.0, 6.0]
