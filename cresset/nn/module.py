@@ -905,7 +905,8 @@ def _add_hook(hooks, hook, prepend, *extra, marks=()):
 
 
 def _quoted(names):
-    return ", ".join(f'"{name}"' for name in names)
+    # Names can come from a file: what a terminal would obey is escaped.
+    return ", ".join(f'"{name}"' if name.isprintable() else repr(name) for name in names)
 
 
 def _can_keep(old, new):

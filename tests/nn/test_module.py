@@ -222,6 +222,11 @@ class TestState:
             "the shape in current model is torch.Size([3, 4])."
         )
 
+    def test_names_in_errors_are_escaped(self):
+        with pytest.raises(RuntimeError, match=r"Unexpected key\(s\) in state_dict: .*\\x1b\[2J") as caught:
+            Mlp().load_state_dict({"a\x1b[2J": cresset.ones(1)})
+        assert "\x1b" not in str(caught.value)
+
     def test_not_strict_reports_instead(self):
         missing, unexpected = Mlp().load_state_dict({"extra": cresset.ones(1)}, strict=False)
         assert len(missing) == 4 and unexpected == ["extra"]
