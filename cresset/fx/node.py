@@ -57,8 +57,11 @@ def _public_names():
     for place, namespace in places.items():
         for name in dir(namespace):
             value = getattr(namespace, name, None)
-            if callable(value) and not isinstance(value, type) and not name.startswith("__"):
-                found.setdefault(id(value), f"{place}.{name}")
+            if not callable(value) or isinstance(value, type) or name.startswith("__"):
+                continue
+            if place == "torch.nn.functional" and not isinstance(value, _native.Operator):
+                found[id(value)] = f"{place}.{name}"  # where it is at home
+            found.setdefault(id(value), f"{place}.{name}")
     return found
 
 
