@@ -84,7 +84,9 @@ class TestOutThatSharesMemoryWithAnInput:
         memory, x = numbers()
         assert COMPUTED[call](x, OUTS[out](memory, x)).tolist() == expected.tolist()
 
-    @pytest.mark.parametrize("out", ["itself", "a view of all", "its transpose", "one element further", "its first row", "its last element"])
+    @pytest.mark.parametrize(
+        "out", ["itself", "a view of all", "its transpose", "one element further", "its first row", "its last element"]
+    )
     @pytest.mark.parametrize("call", APART)
     def test_is_refused_where_elements_would_be_read_after_they_are_written(self, call, out):
         memory, x = numbers()
@@ -97,7 +99,14 @@ class TestOutThatSharesMemoryWithAnInput:
     @pytest.mark.parametrize("call", WHOLE)
     def test_may_be_the_input_itself_and_no_part_of_it_where_elements_are_computed_one_by_one(self, call):
         expected = WHOLE[call](numbers()[1], torch.empty(0)).tolist()
-        for out in ("itself", "a view of all", "nothing at its start", "nothing inside", "rows with gaps", "nothing at the end of the memory"):
+        for out in (
+            "itself",
+            "a view of all",
+            "nothing at its start",
+            "nothing inside",
+            "rows with gaps",
+            "nothing at the end of the memory",
+        ):
             memory, x = numbers()
             assert WHOLE[call](x, OUTS[out](memory, x)).tolist() == expected
         for out in ("its transpose", "one element further", "its last element"):
@@ -193,4 +202,3 @@ class TestMutationsThatReadWhatTheyWrite:
         memory = torch.arange(12.0).view(3, 4)
         x = memory[:, :3]
         assert x.add_(x[:1]).tolist() == [[0.0, 2.0, 4.0], [4.0, 6.0, 8.0], [8.0, 10.0, 12.0]]
-

@@ -54,7 +54,11 @@ class TestMemoryInOtherHands:
     ])  # fmt: skip
     def test_that_came_from_others_is_not_resized(self, make):
         x = make(pytest.importorskip("numpy"))
-        for resize in (lambda: x.resize_(1000), lambda: x.untyped_storage().resize_(0), lambda: torch.arange(1000.0, out=x.resize_(0))):
+        for resize in (
+            lambda: x.resize_(1000),
+            lambda: x.untyped_storage().resize_(0),
+            lambda: torch.arange(1000.0, out=x.resize_(0)),
+        ):
             with pytest.raises(RuntimeError, match=NOT_RESIZABLE):
                 resize()
 
@@ -222,7 +226,11 @@ class TestStoragesThatWereCut:
     def test_views_beyond_what_is_left_are_refused(self):
         t = torch.zeros(8)
         t.untyped_storage().resize_(16)
-        for beyond in (lambda: t.as_strided((8,), (1,)), lambda: torch.zeros(0).set_(t.untyped_storage(), 0, (8,)), lambda: torch.zeros(0).set_(t.untyped_storage(), 2, (3,))):
+        for beyond in (
+            lambda: t.as_strided((8,), (1,)),
+            lambda: torch.zeros(0).set_(t.untyped_storage(), 0, (8,)),
+            lambda: torch.zeros(0).set_(t.untyped_storage(), 2, (3,)),
+        ):
             with pytest.raises(RuntimeError, match=OUT_OF_BOUNDS):
                 beyond()
         with pytest.raises(RuntimeError):
