@@ -488,12 +488,12 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         deadline = time.monotonic() + self._loader.timeout if self._loader.timeout > 0 else math.inf
         with self._replied:
             while True:
-                at = next((at for at in self._waiting if not self._workers[at].replies.empty()), None)
+                at = next((at for at in self._waiting if self._workers[at].over or not self._workers[at].replies.empty()), None)
                 if at is not None:
                     break
                 if time.monotonic() >= deadline:
                     raise RuntimeError(f"DataLoader timed out after {self._loader.timeout} seconds: no worker thread has a batch")
-                self._replied.wait(None if deadline == math.inf else deadline - time.monotonic())
+                self._replied.wait(min(1, deadline - time.monotonic()))
         self._waiting.remove(at)
         return at
 

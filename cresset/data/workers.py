@@ -6,9 +6,12 @@ never wait and the end of the parent ends the worker at once, whatever it is doi
 itself: a worker that dies for any reason becomes one exception that says how, and at which sample.
 """
 
+import _thread
 import contextlib
 import faulthandler
+import functools
 import gc
+import math
 import multiprocessing.connection
 import os
 import pickle
@@ -161,6 +164,25 @@ def serve(plan, receive, reply, blocks, note, seed):
             note(NOWHERE, NOWHERE)
 
 
+def start_thread(run):
+    """Call `run` in a daemon thread. One that has no memory to begin ends without a word, and `Thread.start` would wait for it for ever."""
+    begun, given_up = threading.Event(), threading.Event()
+
+    def body():
+        begun.set()
+        if not given_up.is_set():
+            run()
+
+    identity = _thread.start_new_thread(body, ())
+    for _ in range(10):
+        if begun.wait(1):
+            return
+    if identity not in sys._current_frames():
+        given_up.set()
+        raise RuntimeError("can't start new thread: it had no memory to begin")
+    begun.wait()
+
+
 def run_process(plan, pipe, arena, taken, seed, inherited, stacks):
     """The main function of a worker process."""
     for connection in inherited:  # the parent's ends of other workers' pipes, which a fork copies
@@ -199,7 +221,7 @@ def run_process(plan, pipe, arena, taken, seed, inherited, stacks):
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             pipe.send_bytes(data)
 
-    threading.Thread(target=read, daemon=True).start()
+    start_thread(read)
     try:
         serve(plan, tasks.get, reply, blocks, arena.note if arena is not None else None, seed)
     except SystemExit as leaving:
@@ -331,8 +353,14 @@ class ThreadWorker:
     def __init__(self, plan, seed, timeout, replied):
         self.plan, self.timeout, self.outstanding, self.arena, self.replied = plan, timeout, 0, None, replied
         self.tasks, self.replies = queue.SimpleQueue(), queue.SimpleQueue()
-        self.thread = threading.Thread(target=serve, args=(plan, self.tasks.get, self._reply, None, None, seed), daemon=True)
-        self.thread.start()
+        self.over = False
+        start_thread(functools.partial(self._serve, seed))
+
+    def _serve(self, seed):
+        try:
+            serve(self.plan, self.tasks.get, self._reply, None, None, seed)
+        finally:
+            self.over = True  # also where not even the error could be told
 
     def _reply(self, message):
         with self.replied:
@@ -344,10 +372,17 @@ class ThreadWorker:
         self.tasks.put(task)
 
     def receive(self):
-        try:
-            message = self.replies.get(timeout=self.timeout if self.timeout > 0 else None)
-        except queue.Empty:
-            raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds: worker thread {self.plan.number}") from None
+        deadline = time.monotonic() + self.timeout if self.timeout > 0 else math.inf
+        while True:
+            was_over = self.over
+            try:
+                message = self.replies.get(timeout=max(0, min(1, deadline - time.monotonic())))
+                break
+            except queue.Empty:
+                if time.monotonic() >= deadline:
+                    raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds: worker thread {self.plan.number}") from None
+                if was_over:
+                    raise RuntimeError(f"DataLoader: worker thread {self.plan.number} ended without a reply; had it no memory?") from None
         self.outstanding -= 1
         return message
 

@@ -2,13 +2,30 @@
 #include "bindings/profile.h"
 
 #include <nanobind/nanobind.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "cuda/backend.h"
 #include "ops/register.h"
 
+namespace {
+
+// Kernels keep blocks of numbers on the stack. The main thread's grows when it is used, and where it may not (a limit of the address
+// space), that ends the process: no call can raise for it. So it grows now, by one page at its far end.
+[[gnu::noinline]] void let_the_stack_grow() {
+  constexpr size_t kStack = 1 << 20;
+  rlimit most{};
+  if (getpid() != gettid() || getrlimit(RLIMIT_STACK, &most) != 0 || most.rlim_cur < 4 * kStack) return;
+  [[maybe_unused]] volatile char block[kStack];
+  block[0] = 0;
+}
+
+}  // namespace
+
 NB_MODULE(native_of_the_main_interpreter, m) {
   using namespace cresset;
   nanobind::set_leak_warnings(false);  // tensors may live in module globals until the very end
+  let_the_stack_grow();
   try {
     register_operators();
     cuda::install();
