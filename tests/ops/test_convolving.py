@@ -42,7 +42,7 @@ def test_same_padding_keeps_the_size():
     assert F.conv2d(x, cresset.ones(1, 1, 2, 3), padding="same").shape == x.shape
 
 
-@pytest.mark.parametrize("channels", [(8, 12), (32, 48)])
+@pytest.mark.parametrize("channels", [(8, 12), (32, 48), (36, 40)])
 def test_results_do_not_depend_on_the_number_of_threads(channels):
     before, after = channels
     x, w = cresset.randn(5, before, 20, 20, requires_grad=True), cresset.randn(after, before, 3, 3, requires_grad=True)
@@ -89,6 +89,37 @@ def test_fewer_multiplications_give_the_same_whole_numbers(images, before, after
     wanted = cresset.autograd.grad(F.conv2d(*exact, padding=padding), exact, grad.double())
     for ours, definition in zip(cresset.autograd.grad(y, (x, w), grad), wanted):
         assert (ours == definition).all()
+
+
+# Note [Sums over stretches] in native/ops/direct_convolution.h: rank, images, channels before and after, groups, size, kernel, stride, padding, dilation.
+_DIRECT = [
+    (2, 2, 20, 36, 1, (15, 17), (3, 3), (2, 2), (1, 1), (1, 1)),
+    (2, 3, 3, 40, 1, (30, 31), (7, 7), (2, 2), (3, 3), (1, 1)),
+    (2, 2, 200, 300, 1, (9, 10), (1, 1), (1, 1), (0, 0), (1, 1)),
+    (2, 1, 96, 100, 1, (33, 56), (1, 5), (1, 3), (1, 2), (1, 2)),
+    (2, 2, 20, 72, 4, (33, 20), (5, 2), (3, 2), (3, 1), (2, 1)),
+    (2, 2, 50, 50, 50, (30, 41), (3, 3), (1, 1), (1, 1), (1, 1)),
+    (2, 2, 64, 64, 64, (29, 28), (5, 3), (2, 1), (2, 0), (1, 2)),
+    (1, 3, 40, 24, 2, (900,), (3,), (3,), (3,), (1,)),
+    (3, 2, 17, 33, 1, (6, 9, 12), (3, 2, 3), (2, 1, 2), (1, 0, 1), (1, 2, 1)),
+    (2, 2, 560, 24, 1, (12, 12), (3, 3), (1, 1), (1, 1), (1, 1)),
+]
+
+
+@pytest.mark.parametrize("rank, images, before, after, groups, size, kernel, stride, padding, dilation", _DIRECT)
+def test_sums_over_stretches_give_the_same_whole_numbers(rank, images, before, after, groups, size, kernel, stride, padding, dilation):
+    """Whole numbers are exact in float32: what float64 gives, by way of patches, has to come out."""
+    convolve = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[rank]
+    x, w = _whole_numbers(images, before, *size), _whole_numbers(after, before // groups, *kernel)
+    bias, places = _whole_numbers(after), (stride, padding, dilation, groups)
+    exact = [t.double().requires_grad_() for t in (x, w, bias)]
+    expected = convolve(*exact, *places)
+    ours = [t.requires_grad_() for t in (x, w, bias)]
+    y = convolve(*ours, *places)
+    assert y.dtype == cresset.float32 and (y == expected).all()
+    grad = _whole_numbers(*expected.shape)
+    for one, definition in zip(cresset.autograd.grad(y, ours, grad), cresset.autograd.grad(expected, exact, grad.double())):
+        assert (one == definition).all()
 
 
 def test_a_value_that_is_not_finite_reaches_only_its_neighbours():

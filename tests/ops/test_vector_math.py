@@ -33,11 +33,20 @@ def spread(low, high, count=4000):
     return [single(v) for v in even + near_zero]
 
 
+def erf_inverse(x):
+    """By halving an interval: slow, and right."""
+    low, high = 0.0, 6.0
+    while low < (middle := (low + high) / 2) < high:
+        below = math.erf(middle) < abs(x) if abs(x) < 0.5 else math.erfc(middle) > 1 - abs(x)
+        low, high = (middle, high) if below else (low, middle)
+    return math.copysign(low, x)
+
+
 FUNCTIONS = {
     "exp": (math.exp, -87, 88.7), "exp2": (lambda x: 2.0**x, -126, 127.9), "expm1": (math.expm1, -20, 88.7), "log": (math.log, 1e-30, 100), "log2": (math.log2, 1e-30, 100),
     "log10": (math.log10, 1e-30, 100), "log1p": (math.log1p, -0.9999, 1000), "tanh": (math.tanh, -12, 12), "erf": (math.erf, -5, 5), "erfc": (math.erfc, -5, 9),
     "sin": (math.sin, -9e5, 9e5), "cos": (math.cos, -200, 200), "tan": (math.tan, -200, 200), "asin": (math.asin, -1, 1), "acos": (math.acos, -1, 1), "atan": (math.atan, -50, 50),
-    "sinh": (math.sinh, -80, 80), "cosh": (math.cosh, -80, 80),
+    "sinh": (math.sinh, -80, 80), "cosh": (math.cosh, -80, 80), "erfinv": (erf_inverse, -0.9999999, 0.9999999),
 }  # fmt: skip
 
 
@@ -70,6 +79,7 @@ def test_an_activation_is_right_to_four_units_of_the_input(name, formula):
      ("exp2", -149.0, 2.0**-149), ("exp2", 128.0, INF), ("exp2", 10.0, 1024.0), ("expm1", -INF, -1.0), ("expm1", INF, INF), ("expm1", -0.0, -0.0),
      ("log", 0.0, -INF), ("log", -0.0, -INF), ("log", -1.0, NAN), ("log", INF, INF), ("log", 1.0, 0.0), ("log", 2.0**-149, -103.27893), ("log1p", -1.0, -INF),
      ("tanh", INF, 1.0), ("tanh", -INF, -1.0), ("tanh", -0.0, -0.0), ("tanh", 1e-40, 1e-40), ("erf", INF, 1.0), ("erf", -INF, -1.0), ("erf", -0.0, -0.0),
+     ("erfinv", 1.0, INF), ("erfinv", -1.0, -INF), ("erfinv", 1.5, NAN), ("erfinv", NAN, NAN), ("erfinv", -0.0, -0.0), ("erfinv", 1e-40, 8.862269e-41),
      ("sin", -0.0, -0.0), ("sin", INF, NAN), ("cos", INF, NAN), ("cos", 0.0, 1.0), ("atan", INF, math.pi / 2), ("sigmoid", -INF, 0.0), ("sigmoid", INF, 1.0),
      *((name, NAN, NAN) for name in ("exp", "exp2", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "sigmoid"))],
 )  # fmt: skip
@@ -78,6 +88,45 @@ def test_the_ends_of_a_function(name, x, expected):
         got = getattr(cresset, name)(cresset.full((count,), x)).tolist()[-1]
         assert (got != got and expected != expected) or got == single(expected), (name, x, got)
         assert expected != 0 or math.copysign(1, got) == math.copysign(1, expected)
+
+
+def same_number(a, b):
+    return (a != a and b != b) or (a == b and math.copysign(1, a) == math.copysign(1, b))
+
+
+ODD_NUMBERS = [0.0, -0.0, 1.0, -1.5, 2.0**-149, -(2.0**-149), 2.0**-126, 3.4028234663852886e38, 1e30, 7.25, 1e-30, 0.1, -1e10, INF, -INF, NAN, 2.0**24, 3.0]
+
+
+def pairs():
+    cresset.manual_seed(0)
+    bits = cresset.randint(-(2**31), 2**31, (4000,)).to(cresset.int32).view(cresset.float32).tolist()
+    numbers = [(x, y) for x in map(single, ODD_NUMBERS) for y in map(single, ODD_NUMBERS)] + list(zip(bits, bits[1:]))
+    near = [(x, x * k) for x in bits[:500] for k in (0.3, 1.0, 1.7, 1e-6)]
+    return numbers + [(x, single(y)) for x, y in near if abs(y) < 3e38 or x != x]
+
+
+def test_the_rest_of_a_division_is_exact_whatever_the_quotient():
+    numbers = pairs()
+    x, y = (cresset.tensor(list(column)) for column in zip(*numbers))
+    rests = cresset.fmod(x, y).tolist()
+    for (a, b), rest in zip(numbers, rests, strict=True):
+        expected = NAN if b == 0 or abs(a) == INF or a != a or b != b else math.fmod(a, b)
+        assert same_number(rest, expected), (a, b, rest, expected)
+
+
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.float64])
+def test_the_next_number_is_the_neighbour(dtype):
+    numbers = pairs()
+    x, y = (cresset.tensor(list(column), dtype=dtype) for column in zip(*numbers))
+    for (a, b), after in zip(numbers, cresset.nextafter(x, y).tolist(), strict=True):
+        if dtype == cresset.float64:
+            assert same_number(after, math.nextafter(a, b)), (a, b, after)
+        elif a == b or a != a or b != b:
+            assert same_number(after, b if a == b else NAN), (a, b, after)
+        else:
+            assert (after > a) == (b > a) and after != a, (a, b, after)
+            between = (a + after) / 2 if abs(after) < INF and abs(a) < INF else a
+            assert single(between) in (a, after), (a, b, after)
 
 
 def test_results_do_not_depend_on_layout_size_or_threads():
@@ -99,7 +148,7 @@ def test_results_do_not_depend_on_layout_size_or_threads():
 PROGRAM = """
 import hashlib, cresset, cresset.nn.functional as F
 x = cresset.linspace(-20, 20, 4999)
-calls = [cresset.exp, cresset.log, cresset.tanh, cresset.erf, cresset.sin, cresset.log1p, F.gelu, F.silu,
+calls = [lambda x: (x / 20).erfinv(), lambda x: cresset.fmod(x, 0.7), lambda x: cresset.nextafter(x, -x), cresset.exp, cresset.log, cresset.tanh, cresset.erf, cresset.sin, cresset.log1p, F.gelu, F.silu,
          lambda x: cresset.softmax(x.view(1, -1), 1), lambda x: cresset.log_softmax(x.view(-1, 1), 0), lambda x: x.to(cresset.float16).float(), lambda x: x.to(cresset.bfloat16).float()]
 print([hashlib.sha256(bytes(f(x).nan_to_num(7.0).view(cresset.uint8).flatten().tolist())).hexdigest()[:16] for f in calls])
 """

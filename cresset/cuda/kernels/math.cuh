@@ -63,6 +63,18 @@ CRESSET_OF_TWO(copysign)
 #undef CRESSET_OF_ONE
 #undef CRESSET_OF_TWO
 CRESSET_INLINE double lgamma(double x) { return ::lgamma(x); }
+// The y with erf(y) = x and erfc(y) = rest, for 0 <= x < 1; in single precision rest is 1 - x, and nothing more. A guess to three digits, then
+// Halley's method.
+CRESSET_INLINE double erf_inverse(double x, double rest) {
+  const double logarithm = log(rest * (1.0 + x)), middle = 4.330746750799873 + 0.5 * logarithm;  // 2 / (0.147 pi)
+  double y = sqrt(sqrt(middle * middle - logarithm * (1.0 / 0.147)) - middle);
+  for (int i = 0; i < 3; ++i) {
+    const double error = (x < 0.5 ? erf(y) - x : rest - erfc(y)) / (exp(-y * y) * 1.1283791670955126);  // 2 / sqrt(pi)
+    y -= error / (1.0 + y * error);
+  }
+  return y;
+}
+CRESSET_INLINE float erf_inverse(float x, float) { return static_cast<float>(erf_inverse(static_cast<double>(x), 1.0 - static_cast<double>(x))); }
 CRESSET_INLINE bool signbit(float x) { return __builtin_bit_cast(uint32_t, x) >> 31 != 0; }
 CRESSET_INLINE bool signbit(double x) { return __builtin_bit_cast(uint64_t, x) >> 63 != 0; }
 

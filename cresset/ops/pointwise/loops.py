@@ -15,10 +15,11 @@ MAX_INPUTS = 4  # kMaxPointwiseInputs
 # The primitives that native/base/vector_math.h has as inline code without branches; the others call the C library.
 _INLINE = {
     "abs", "sqrt", "floor", "ceil", "trunc", "rint", "copysign", "signbit", "exp", "expm1", "log", "log1p", "tanh",
+    "erf_inverse", "nextafter",
 }  # fmt: skip
 _INLINE_SINGLE = {
     "exp2", "log2", "log10", "pow", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh",
-    "acosh", "atanh", "erf", "erfc", "hypot",
+    "acosh", "atanh", "erf", "erfc", "hypot", "fmod",
 }  # fmt: skip
 INLINE = {"f32": _INLINE | _INLINE_SINGLE, "f64": _INLINE}
 # What is inline only for moderate angles; the plain functions have a branch for large ones.
@@ -28,7 +29,7 @@ OPERATIONS = {
     "literal", "variable",
 }  # fmt: skip
 
-LONG_FORMULA = 80  # nodes
+LONG_FORMULA = 450  # nodes
 
 
 class Loop:

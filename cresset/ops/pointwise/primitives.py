@@ -81,6 +81,19 @@ def ieee(function, complex_function=None, poles=None):
     return value
 
 
+def _erf_inverse(x, rest):
+    """A guess to three digits, then Halley's method."""
+    if not rest > 0:
+        return INF if rest == 0 else NAN
+    logarithm = math.log(rest * (1 + x))
+    middle = 2 / (math.pi * 0.147) + 0.5 * logarithm
+    y = math.sqrt(math.sqrt(middle * middle - logarithm / 0.147) - middle)
+    for _ in range(3):
+        error = (math.erf(y) - x if x < 0.5 else rest - math.erfc(y)) / (2 / math.sqrt(math.pi) * math.exp(-(y * y)))
+        y -= error / (1 + y * error)
+    return y
+
+
 def _signed_overflow(function):
     return lambda x: math.copysign(ieee(function)(abs(x)), x)
 
@@ -131,6 +144,7 @@ acosh = Primitive("acosh", ieee(math.acosh, cmath.acosh), same)
 atanh = Primitive("atanh", ieee(math.atanh, cmath.atanh, {1: INF, -1: -INF}), same)
 erf = Primitive("erf", ieee(math.erf), same)
 erfc = Primitive("erfc", ieee(math.erfc), same)
+erf_inverse = Primitive("erf_inverse", _erf_inverse, same)  # of x and 1 - x, for 0 <= x < 1
 lgamma = Primitive("lgamma", lambda x: INF if x <= 0 and x == math.floor(x) else ieee(math.lgamma)(x), same)
 hypot = Primitive("hypot", math.hypot, same)
 pow = Primitive("pow", _power, same)

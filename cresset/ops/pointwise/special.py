@@ -54,35 +54,25 @@ def _(x, output):
 
 
 def _erfcx(x):
-    size = p.absolute(x)
-    # (size - 4) / (size + 4), written so that an infinite x gives 1.
-    positive = chebyshev_sum(series.ERFCX, 1 - 8 / (size + 4)) / (1 + 2 * size)
+    positive = _erfcx_of_size(p.absolute(x))
     return where(x < 0, 2 * p.exp(x * x) - positive, positive)
+
+
+def _erfcx_of_size(size):
+    # (size - 4) / (size + 4), written so that an infinite size gives 1.
+    return chebyshev_sum(series.ERFCX, 1 - 8 / (size + 4)) / (1 + 2 * size)
 
 
 @pointwise(examples=[(0.0, 0.0), (0.5, 0.4769362762044699), (1.0, float("inf")), (2.0, float("nan"))])
 def erfinv(x):
     """The inverse of erf."""
-    z = p.in_double(x)
-    size = p.absolute(z)
-    inverse = p.copysign(_erf_inverse(size, 1 - size), z)
-    return p.in_type_of(where(size == 1, z * p.INF, where(z == 0, z, inverse)), x)
+    size = p.absolute(x)
+    return where(size == 1, x * p.INF, p.copysign(p.erf_inverse(size, 1 - size), x))
 
 
 @erfinv.derivative
 def _(output):
     return (1 / TWO_OVER_SQRT_PI) * exp(output * output)
-
-
-def _erf_inverse(x, rest):
-    """The y with erf(y) = x and erfc(y) = rest, for 0 <= x < 1: a guess to three digits, then Halley's method."""
-    logarithm = p.log(rest * (1 + x))
-    middle = 2 / (math.pi * 0.147) + 0.5 * logarithm
-    y = p.sqrt(p.sqrt(middle * middle - logarithm * (1 / 0.147)) - middle)
-    for _ in range(3):
-        error = where(x < 0.5, p.erf(y) - x, rest - p.erfc(y)) / (TWO_OVER_SQRT_PI * p.exp(-(y * y)))
-        y = y - error / (1 + y * error)
-    return y
 
 
 @pointwise(method=False, examples=[(0.0, 0.5), (1.0, 0.8413447460685429)])
@@ -101,7 +91,8 @@ def log_ndtr(x):
     """log(ndtr(x)), also where ndtr(x) is too small to be a number."""
     z = p.in_double(x)
     t = z * SQRT_HALF
-    return p.in_type_of(where(z < -1, p.log(0.5 * _erfcx(-t)) - t * t, p.log1p(-0.5 * p.erfc(t))), x)
+    scaled = 0.5 * _erfcx_of_size(p.absolute(t))
+    return p.in_type_of(where(z < 0, p.log(scaled) - t * t, p.log1p(-scaled * p.exp(-(t * t)))), x)
 
 
 @log_ndtr.derivative
@@ -114,7 +105,7 @@ def ndtri(x):
     """The inverse of ndtr: the quantile of a standard normal variable."""
     z = p.in_double(x)
     low = where(z < 0.5, z, 1 - z)
-    quantile = math.sqrt(2) * _erf_inverse(1 - 2 * low, 2 * low)
+    quantile = math.sqrt(2) * p.erf_inverse(1 - 2 * low, 2 * low)
     inside = where(z < 0.5, -quantile, where(z == 0.5, 0, quantile))
     return p.in_type_of(where(z == 0, -p.INF, where(z == 1, p.INF, inside)), x)
 
