@@ -17,6 +17,7 @@ import random
 import re
 import sys
 import tempfile
+import traceback
 import warnings
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -160,8 +161,9 @@ def run_batch(libs, seed, first, count, journal):
                     ),
                     flush=True,
                 )
-        except Exception as error:
-            raise RuntimeError(f"program {number}: {lockstep.steps[-1:]}") from error
+        except Exception:
+            totals["findings"] += 1
+            print(json.dumps({"number": number, "kind": "the fuzzer failed", "why": traceback.format_exc()[-1500:], "steps": list(lockstep.steps), "operands": "", "known": None}), flush=True)
         os.pwrite(journal, " ".join(f"{k}={v}" for k, v in totals.items()).encode().ljust(400), RECORD)
 
 

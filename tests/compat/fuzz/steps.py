@@ -43,7 +43,10 @@ class Maker:
             if len(self.tensors()) < 2:
                 return f"{self.new()} = {self.creation()}"
             (function,) = self.rng.choices(self.functions, self.weights)
-            line = function(self)
+            try:
+                line = function(self)
+            except RuntimeError:  # a view whose history cannot be told any more refuses even to be looked at
+                continue
             if line is not None:
                 return line
 

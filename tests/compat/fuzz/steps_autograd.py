@@ -88,9 +88,10 @@ def hooking(m):
         ]
     if m.chance(0.1):
         lines.append(f"{name}.register_hook(hook({label})).remove()")
-    if m.chance(0.1):
+    other = with_gradient(m)
+    if m.chance(0.1) and m.of(other) is not x:
         lines.append(
-            f"t.autograd.graph.register_multi_grad_hook(({name}, {with_gradient(m)}), lambda grads: say({label}, [g is None for g in grads]))"
+            f"t.autograd.graph.register_multi_grad_hook(({name}, {other}), lambda grads: say({label}, [g is None for g in grads]))"
         )
     return m.pick(*lines)
 

@@ -51,7 +51,7 @@ def view(m):
         f"{name}.unflatten({d}, (1, {n}))",
         f"{name}.swapaxes({d}, {e})",
         f"t.unbind({name}, {d})[0]",
-        f"{name}.adjoint()",
+        f"{name}.adjoint().resolve_conj()",
         f"{name}[...]",
         f"{name}[None]",
         f"{name}.real" if m.chance(0.3) else f"{name}[:1]" if rank else f"{name}.view(1)",
@@ -64,10 +64,10 @@ def view(m):
         choices += [
             f"{name}.real",
             f"{name}.imag",
-            f"{name}.conj()",
+            f"{name}.conj().resolve_conj()",
             f"t.view_as_real({name})",
-            f"{name}.mH",
-            f"{name}.conj().imag",
+            f"{name}.mH.resolve_conj()",
+            f"{name}.conj()" if m.chance(0.03) else f"{name}.conj().resolve_conj() * 1",
             f"{name}.resolve_conj()",
             f"t.view_as_real({name}.resolve_conj())",
         ] * 3
@@ -145,7 +145,7 @@ def resizing(m):
         f"{name}.data = {m.pick(same_dtype, other)}",
         f"{name}.data = {m.pick(same_dtype, other)}.detach().clone()",
         f"{m.new()} = t.empty(0, dtype={name}.dtype).set_({name}.untyped_storage())",
-        f"say({name}.untyped_storage().nbytes(), {name}.untyped_storage().tolist()[:9])",
+        f"say({name}.untyped_storage().tolist()[: {x.element_size()}])",
         f"{name}.untyped_storage().fill_({m.pick(0, 1)})"
         if x.dtype != m.t.bool or m.chance(0.5)
         else f"say(len({name}.untyped_storage()))",
@@ -244,8 +244,7 @@ def question(m):
             if x.numel() == 1 and bool(abs(x.detach().to(m.t.complex128)).lt(100).all())
             else f"{name}.ndim",
             f"float({name})",
-            f"{name}.stride({m.dim(x)}), {name}.size({m.dim(x)})",
-            f"{name}.untyped_storage().nbytes()",
+            f"{name}.size({m.dim(x)}), {name}.storage_offset()",
             f"{name}.retains_grad, {name}.requires_grad, {name}.is_leaf",
             f"type({name}).__name__",
             f"t.allclose({name}, {other})",
@@ -258,7 +257,7 @@ def question(m):
             f"{name}.__format__('')"
             if x.numel() == 1 and x.dim() == 0 and not x.is_complex()
             else f"{name}.nelement()",
-            f"str({name})" if x.numel() < 20 else f"{name}.layout == t.strided",
+            f"str({name})" if x.numel() < 20 and not x.requires_grad else f"{name}.layout == t.strided",
             f"list(reversed({name}))" if x.dim() and x.numel() < 20 else f"{name}.element_size()",
         )
     )
