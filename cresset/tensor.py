@@ -405,7 +405,7 @@ def _legacy_new(*args, device=None, dtype=None):
     """What Tensor(...) and FloatTensor(...) are: a tensor from sizes, a tensor or a sequence, of the default dtype or of `dtype`."""
     import cresset
 
-    dtype = dtype or _native.get_default_dtype()
+    wanted, dtype = dtype, dtype or _native.get_default_dtype()
     if not args or all(isinstance(a, int) for a in args):
         return cresset.empty(args or (0,), device=device, dtype=dtype)
     if len(args) > 1:
@@ -414,9 +414,9 @@ def _legacy_new(*args, device=None, dtype=None):
     if isinstance(data, _native.Size):
         return cresset.empty(data, device=device, dtype=dtype)
     if isinstance(data, Tensor):
-        if data.dtype != dtype:
-            raise TypeError(f"expected {dtype} (got {data.dtype}); use .to()")
-        return data.detach()
+        if wanted and data.dtype != wanted:
+            raise TypeError(f"expected {wanted} (got {data.dtype}); use .to()")
+        return data.as_strided(data.shape, data.stride())
     if not hasattr(data, "__len__"):
         raise TypeError(f"new(): data must be a sequence (got {data.__class__.__name__})")
     return _native.make_tensor(data, dtype, device)

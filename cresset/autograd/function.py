@@ -303,6 +303,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         """Make `ctx` the node of the outputs. An input that is returned as it is becomes a view, to have a history of its own."""
         dirty, constant = ctx.dirty_tensors, ctx.non_differentiable
         for tensor in dirty:
+            _native.bump_version(tensor)
             if not holds(outputs, tensor):
                 raise RuntimeError(
                     "Some elements marked as dirty during the forward method were not returned as output. "

@@ -123,7 +123,7 @@ def as_strided_copy(input, size, stride, storage_offset=None):
     >>> cresset.as_strided_copy(cresset.arange(4), (2,), (3,))
     tensor([0, 3])
     """
-    return input.as_strided(size, stride, storage_offset).clone()
+    return input.as_strided(size, stride, storage_offset).clone(memory_format=cresset.contiguous_format)
 
 
 @function(out=True)
@@ -154,7 +154,7 @@ def permute_copy(input, dims):
     tensor([[1],
             [2]])
     """
-    return input.permute(dims).clone()
+    return input.permute(dims).clone(memory_format=cresset.contiguous_format)
 
 
 @function(out=True)
@@ -165,7 +165,7 @@ def transpose_copy(input, dim0, dim1):
     tensor([[1],
             [2]])
     """
-    return input.transpose(dim0, dim1).clone()
+    return input.transpose(dim0, dim1).clone(memory_format=cresset.contiguous_format)
 
 
 @function(out=True)
@@ -176,7 +176,7 @@ def t_copy(input):
     tensor([[1],
             [2]])
     """
-    return input.t().clone()
+    return input.t().clone(memory_format=cresset.contiguous_format)
 
 
 @function(out=True)

@@ -293,8 +293,6 @@ def svd_lowrank(A, q=6, niter=2, M=None) -> tuple:
     """
     q = 6 if q is None else q
     m, n = A.shape[-2:]
-    if not 0 <= q <= min(m, n):
-        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
     if not niter >= 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     matrix = A if M is None else A - M.expand(A.shape)

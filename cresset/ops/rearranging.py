@@ -117,6 +117,8 @@ def unflatten(input, dim, sizes):
     >>> cresset.unflatten(cresset.zeros(2, 12), 1, (3, -1)).shape
     torch.Size([2, 3, 4])
     """
+    if input.ndim == 0:
+        raise RuntimeError(f"unflatten: Dimension specified as {dim} but tensor has no dimensions")
     dim = wrap_dim(dim, input.ndim, "unflatten")
     sizes = tuple(sizes)
     if not sizes:
@@ -404,7 +406,7 @@ def broadcast_tensors(*tensors) -> tuple:
         if not isinstance(tensor, cresset.Tensor):
             raise TypeError(f"broadcast_tensors: expected Tensor as element {position}, got {type(tensor).__name__}")
     shape = broadcast_shapes(*(tensor.shape for tensor in tensors))
-    return tuple(tensor.expand(shape) for tensor in tensors)
+    return tuple(tensor if tensor.shape == shape else tensor.expand(shape) for tensor in tensors)
 
 
 @function(method=True)

@@ -1,6 +1,7 @@
 """Views: documentation and derivatives of the operators that show the same memory differently."""
 
 import cresset
+from cresset import _native
 
 from .registry import function, operator
 
@@ -290,14 +291,16 @@ def _(grad, input_info):
 
 
 def _become(name, input, view):
-    if view.requires_grad:
-        raise RuntimeError(f"{name}_: the tensor is recorded for backward, and there it cannot change its own sizes; use {name}")
-    return input.set_(view)
+    whole = input if input._base is None else input._base
+    if view.requires_grad and whole.is_leaf and _native.is_grad_enabled():
+        kind = "leaf Variable" if whole is input else "view of a leaf Variable"
+        raise RuntimeError(f"{name}_: a {kind} that requires grad is being used in an in-place operation.")
+    return _native.become_view(input, view)
 
 
 @function(method="only")
 def transpose_(input, dim0, dim1):
-    """Exchange two dimensions of this tensor itself. Not for tensors that are being recorded.
+    """Exchange two dimensions of this tensor itself.
 
     >>> cresset.zeros(2, 3).transpose_(0, 1).shape
     torch.Size([3, 2])
@@ -307,7 +310,7 @@ def transpose_(input, dim0, dim1):
 
 @function(method="only")
 def t_(input):
-    """Transpose this matrix itself. Not for tensors that are being recorded.
+    """Transpose this matrix itself.
 
     >>> cresset.zeros(2, 3).t_().shape
     torch.Size([3, 2])
@@ -317,7 +320,7 @@ def t_(input):
 
 @function(method="only")
 def unsqueeze_(input, dim):
-    """Insert a dimension of size one into this tensor itself. Not for tensors that are being recorded.
+    """Insert a dimension of size one into this tensor itself.
 
     >>> cresset.zeros(3).unsqueeze_(0).shape
     torch.Size([1, 3])

@@ -221,6 +221,22 @@ void rebase_history(const Tensor& t, RefPtr<Node> node) {
   set_history(t, std::move(node));
 }
 
+void become_view(const Tensor& t, const Tensor& view) {
+  if (view->requires_grad) {
+    RefPtr<Node> node = grad_fn(view);
+    AutogradState& state = state_for_writing(t.get());
+    if (!t->base) ++state.history;
+    state.output_index = state_of(view.get())->output_index;
+    state.grad_fn = std::move(node);
+    t->requires_grad = true;
+  }
+  t->sizes = view.sizes();
+  t->strides = view.strides();
+  t->offset = view.offset();
+  t->update_numel_and_contiguity();
+  ++t->storage->version;
+}
+
 Tensor detach(const Tensor& t) {
   if (t->level) return sample_of(Tensor(t->batch), t->batch_dim, t->level);
   Tensor d = view_of(t, t.sizes(), t.strides(), t.offset());

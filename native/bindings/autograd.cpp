@@ -422,6 +422,14 @@ PyObject* after_backward_py(PyObject*, PyObject* step) {
     Py_RETURN_NONE;
   });
 }
+PyObject* become_view_py(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *self, *view;
+    if (!PyArg_ParseTuple(args, "O!O!", tensor_type, &self, tensor_type, &view)) raise_python();
+    become_view(unwrap(self), unwrap(view));
+    return Py_NewRef(self);
+  });
+}
 PyObject* bump_version(PyObject*, PyObject* self) {
   ++impl_of(self)->storage->version;
   Py_RETURN_NONE;
@@ -462,6 +470,7 @@ PyMethodDef functions[] = {
     {"backward_is_partial", backward_is_partial_py, METH_NOARGS, nullptr},
     {"will_run", will_run_py, METH_O, nullptr},
     {"after_backward", after_backward_py, METH_O, nullptr},
+    {"become_view", become_view_py, METH_VARARGS, nullptr},
     {"bump_version", bump_version, METH_O, nullptr},
     {"set_version", set_version, METH_VARARGS, nullptr},
     {"detach_raw", detach_py, METH_O, nullptr},

@@ -149,7 +149,9 @@ int set_guarded(F&& f) {
 int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
   return set_guarded([&] {
     check_type(value && PyBool_Check(value), "requires_grad must be a bool");
-    set_requires_grad(unwrap(self), value == Py_True);
+    const Tensor t = unwrap(self);
+    check(value != Py_True || is_leaf(t), "you can only change requires_grad flags of leaf variables.");
+    set_requires_grad(t, value == Py_True);
   });
 }
 int set_grad(PyObject* self, PyObject* value, void*) {

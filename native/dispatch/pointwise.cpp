@@ -180,6 +180,7 @@ void refuse_bool_negation(const Call& c, Dtype) {
 }
 void check_alpha(const Call& c, Dtype common) {
   const Scalar::Kind kind = c.args[2].scalar_.kind;
+  check(common == Dtype::b8 || kind != Scalar::Kind::boolean, c.op.name(), ": Boolean alpha only supported for Boolean results; these are ", name_of(common));
   check(is_differentiable(common) || (kind != Scalar::Kind::real && kind != Scalar::Kind::complex), c.op.name(), ": For integral input tensors, argument alpha must not be a floating point number.");
   check(is_complex(common) || kind != Scalar::Kind::complex, c.op.name(), ": For non-complex input tensors, argument alpha must not be a complex number.");
 }
@@ -195,6 +196,24 @@ void refuse_negative_exponent(const Call& c, Dtype) {
 void require_bound(const Call& c, Dtype) {
   check(!c.args[1].is_none() || !c.args[2].is_none(), c.op.name(), ": At least one of 'min' or 'max' must not be None");
 }
+// All tensors have one dtype, the first one's.
+void require_one_dtype(const Call& c, Dtype) {
+  const TensorImpl* first = nullptr;
+  for (int i = 0; i < 3; ++i) {
+    const Value& v = c.args[i];
+    if (v.kind != Kind::tensor) continue;
+    if (!first) first = v.tensor_;
+    check(v.tensor_->dtype == first->dtype, c.op.name(), ": expected dtype ", name_of(first->dtype), " for all operands but got dtype ", name_of(v.tensor_->dtype), "; it is not implemented for tensors with different dtypes");
+  }
+}
+void check_lerp(const Call& c, Dtype common) {
+  require_one_dtype(c, common);
+  const Value& start = c.args[0];
+  check_implemented(start.kind != Kind::tensor || is_differentiable(start.tensor_->dtype), c.op.name(), ": \"lerp_kernel\" not implemented for '", name_of(start.kind == Kind::tensor ? start.tensor_->dtype : common), "'");
+}
+void refuse_complex_in_place(const Call& c, Dtype common) {
+  check(!c.op.inplace || !is_complex(common), "abs_: In-place abs is not supported for complex tensors.");
+}
 void require_condition(const Call& c, Dtype) {
   const Value& v = c.args[0];
   check(v.kind != Kind::tensor || v.tensor_->dtype == Dtype::b8 || v.tensor_->dtype == Dtype::u8, c.op.name(), ": where expected condition to be a boolean tensor, but got a tensor with dtype ", name_of(v.tensor_->dtype));
@@ -204,7 +223,7 @@ using Refusal = void (*)(const Call&, Dtype common);
 Refusal refusal_of(const PointwiseDefinition* definition) {
   static const auto* table = [] {
     static const std::pair<std::string_view, Refusal> named[] = {
-        {"add", check_alpha}, {"sub", check_sub}, {"neg", refuse_bool_negation}, 
+        {"add", check_alpha}, {"sub", check_sub}, {"neg", refuse_bool_negation}, {"lerp", check_lerp}, {"heaviside", require_one_dtype}, {"abs", refuse_complex_in_place},
         {"pow", refuse_negative_exponent}, {"clamp", require_bound}, {"where", require_condition}};
     auto* found = new std::vector<std::pair<const PointwiseDefinition*, Refusal>>;
     for (int i = 0; i < kPointwiseCount; ++i)
@@ -222,7 +241,7 @@ bool execute_plain(Call& c, const PointwiseDefinition& def, const ScalarAttribut
   const TensorImpl* first = nullptr;
   int missing = 0;
   for (int i = 0; i < def.scalar_count; ++i)
-    if (c.args[def.input_count + i].scalar_.kind == Scalar::Kind::complex) return false;
+    if (const Scalar::Kind kind = c.args[def.input_count + i].scalar_.kind; kind == Scalar::Kind::complex || kind == Scalar::Kind::boolean) return false;
   for (int i = 0; i < def.input_count; ++i) {
     const Value& v = c.args[i];
     if (def.inputs[i] == 'b') return false;
@@ -302,7 +321,7 @@ bool execute_plain_on_device(Call& c, const PointwiseDefinition& def, const Tens
   alignas(16) char numbers[kMaxPointwiseInputs][16];
   int missing = 0;
   for (int i = 0; i < def.scalar_count; ++i)
-    if (c.args[def.input_count + i].scalar_.kind == Scalar::Kind::complex) return false;
+    if (const Scalar::Kind kind = c.args[def.input_count + i].scalar_.kind; kind == Scalar::Kind::complex || kind == Scalar::Kind::boolean) return false;
   for (int i = 0; i < def.input_count; ++i) {
     const Value& v = c.args[i];
     if (def.inputs[i] == 'b') return false;
@@ -406,7 +425,7 @@ void execute_pointwise(Call& c) {
       Tensor t(v.tensor_);
       const bool is_number = t.dim() == 0 && t.dtype() != common && (wraps_this || rounds_this);
       if ((is_number && has_backend(t.device())) || (t.dim() > 0 && is_integral(t.dtype()) && size_of(t.dtype()) > 1 && (common == Dtype::f16 || common == Dtype::bf16))) {
-        converted[i] = empty(t.sizes(), common, t.device());  // its value is not known here, or it has many
+        converted[i] = empty_like_layout(t, common);  // its value is not known here, or it has many
         copy_into(converted[i], t);
         t = converted[i];
       }

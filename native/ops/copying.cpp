@@ -39,7 +39,9 @@ void run_contiguous(Call& c) {
 // The tensor itself when nothing changes (and no copy is asked for).
 void convert_to(Call& c, Dtype dtype, Device device, bool copy, MemoryFormat format, bool non_blocking = false) {
   const Tensor t = c.tensor(0);
-  const bool same_layout = format == MemoryFormat::preserve || is_contiguous(t, format);
+  // Who asks for the plain format gets rid of channels_last, not of gaps and transpositions.
+  const bool channels_last = !t.is_contiguous() && (is_contiguous(t, MemoryFormat::channels_last) || is_contiguous(t, MemoryFormat::channels_last_3d));
+  const bool same_layout = format == MemoryFormat::preserve || (format == MemoryFormat::contiguous ? !channels_last : is_contiguous(t, format));
   if (!copy && t.dtype() == dtype && t.device() == device && same_layout) return c.give(t);
   check_implemented(!(t.is_meta() && !device.is_meta()), "Cannot copy out of meta tensor; no data!");
   if (const Tensor lies = format == MemoryFormat::preserve ? physical(t) : Tensor(); lies.defined() && device == t.device()) {

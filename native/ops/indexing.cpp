@@ -103,19 +103,18 @@ void run_masked_select(Call& c) {
 
 // ---------------------------------------------------------------- nonzero
 
-// The coordinates of the elements that are not zero, as the rows of a matrix or, `by_dim`, as its columns one after the
-// other.
-Tensor coordinates(const Tensor& input, bool by_dim) {
+// The coordinates of the elements that are not zero: a row for each dimension.
+Tensor coordinates(const Tensor& input) {
   const Tensor flags = contiguous(convert(input, Dtype::b8));
   const Tensor flat = view_of(flags, {{flags.numel()}}, {{1}}, flags.offset());
   const Tensor places = places_of_mask(flat, Dims{1});
   const int64_t n = places.numel(), rank = input.dim();
-  const Tensor out = by_dim ? empty({{rank, n}}, Dtype::i64) : empty({{n, rank}}, Dtype::i64);
+  const Tensor out = empty({{rank, n}}, Dtype::i64);
   const int64_t* place = places.data<int64_t>();
   int64_t* to = out.data<int64_t>();
   parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
     // The places increase: most lie in the same row (along the last dimension) as the one before.
-    const int64_t row = rank ? input.size(-1) : 1, above = by_dim ? n : 1;  // `above`: from one coordinate to the next
+    const int64_t row = rank ? input.size(-1) : 1;
     Dims outer(rank, 0);
     int64_t start = 0, stop = 0;
     for (int64_t i = begin; i < end; ++i) {
@@ -128,9 +127,8 @@ Tensor coordinates(const Tensor& input, bool by_dim) {
           rest /= input.size(d);
         }
       }
-      int64_t* coordinate = to + (by_dim ? i : i * rank);
-      for (int64_t d = 0; d < rank - 1; ++d) coordinate[d * above] = outer[d];
-      if (rank) coordinate[(rank - 1) * above] = place[i] - start;
+      for (int64_t d = 0; d < rank - 1; ++d) to[d * n + i] = outer[d];
+      if (rank) to[(rank - 1) * n + i] = place[i] - start;
     }
   });
   return out;
@@ -141,14 +139,16 @@ void run_nonzero(Call& c) {
   check_implemented(!input.is_meta(),
                     "nonzero: the shape of the result depends on the elements, which a meta tensor does not have");
   LongWork work(input.numel());
-  c.give(coordinates(input, false));
+  // A row for each element, but the memory by dimension: PyTorch's strides.
+  const Tensor all = coordinates(input);
+  c.give(view_of(all, {{all.size(1), all.size(0)}}, {{1, all.size(1)}}, 0));
 }
 void run_nonzero_numpy(Call& c) {
   Tensor input = c.tensor(0);
   check_implemented(!input.is_meta(),
                     "nonzero: the shape of the result depends on the elements, which a meta tensor does not have");
   if (input.dim() == 0) input = view_of(input, {{1}}, {{1}}, input.offset());
-  const Tensor all = coordinates(input, true);
+  const Tensor all = coordinates(input);
   const int64_t n = all.size(1);
   // Each dimension's coordinates are a tensor of their own, without common memory.
   for (int64_t d = 0; d < input.dim(); ++d) c.give(clone(view_of(all, {{n}}, {{1}}, d * n)));
@@ -198,6 +198,7 @@ void infer_embedding(Call& c) {
 void run_embedding(Call& c) {
   const Tensor weight = c.tensor(0), indices = contiguous(convert(c.tensor(1), Dtype::i64)), out = c.out();
   const int64_t n = indices.numel(), width = weight.size(1);
+  check(weight.size(0) > 0 || n == 0, "embedding: the weight has no rows (shape ", list(weight.sizes()), "), and ", n, " are asked for");
   IndexedWalk w = walk_slices("embedding", weight, 0, view_of(indices, {{n}}, {{1}}, indices.offset()),
                               view_of(out, {{n, width}}, {{width, 1}}, out.offset()));
   w.phrase = "index out of range in self; ";

@@ -370,6 +370,7 @@ void infer_group_norm(Call& c) {
   const Tensor t = c.tensor(0);
   const int64_t batch = c.integer(3), channels = c.integer(4), groups = c.integer(6);
   check(groups > 0, "Expected num groups to be greater than 0, got ", groups);
+  check(batch >= 0 && channels >= 0 && c.integer(5) >= 0, "group_norm: the numbers of samples, channels and places must not be negative, got ", batch, ", ", channels, " and ", c.integer(5));
   check(channels % groups == 0,
         "Expected number of channels in input to be divisible by num_groups, but got input of shape ", list(t.sizes()),
         " and num_groups=", groups);

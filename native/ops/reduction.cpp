@@ -227,7 +227,7 @@ void infer_amax(Call& c) {
   const Tensor t = c.tensor(0);
   const char* who = kLargest ? "amax" : "amin";
   const uint64_t reduced = dims_at(c, 1, t);
-  if (c.integers(1).empty()) check_has_any(who, t);
+  if (!c.has(1) || c.integers(1).empty()) check_has_any(who, t);
   check_has_elements(who, t, reduced);
   check(!c.target || c.target->dtype() == t.dtype(), "Expected the dtype for input and out to match, but got ",
         legacy_name(t.dtype()), " for input's dtype and ", legacy_name(c.target ? c.target->dtype() : t.dtype()),
@@ -371,8 +371,8 @@ void register_reduction(Registry& r) {
   r.add("prod.dim(Tensor input, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         infer_sum<Form::dim>, run_prod<Form::dim>, 0, "ProdBackward1");
 
-  r.add("amax(Tensor input, int[1] dim=[], bool keepdim=False) -> Tensor", infer_amax<true>, run_amax<true>);
-  r.add("amin(Tensor input, int[1] dim=[], bool keepdim=False) -> Tensor", infer_amax<false>, run_amax<false>);
+  r.add("amax(Tensor input, int[1]? dim=[], bool keepdim=False) -> Tensor", infer_amax<true>, run_amax<true>);
+  r.add("amin(Tensor input, int[1]? dim=[], bool keepdim=False) -> Tensor", infer_amax<false>, run_amax<false>);
   r.add("aminmax(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", infer_aminmax,
         run_aminmax, kWritesApart);
   r.add("max(Tensor input) -> Tensor", infer_max<true>, run_max<true>, 0, "MaxBackward1");

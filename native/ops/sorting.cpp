@@ -148,7 +148,8 @@ void select_many(Item* items, int64_t n, int64_t k, bool sorted) {
 
 void run_topk(Call& c) {
   const Tensor t = c.tensor(0), values = c.out(0), indices = c.out(1);
-  const int64_t k = c.integer(1), dim = wrap_dim(c.integer(2), t.dim()), width = size_of(t.dtype());
+  // A single number is its own first k, also for k = 0.
+  const int64_t k = t.dim() ? c.integer(1) : 1, dim = wrap_dim(c.integer(2), t.dim()), width = size_of(t.dtype());
   const bool largest = c.boolean(3), sorted = c.boolean(4);
   const Slices s(t, dim);
   const Place from(t, dim), to(values, dim), index_to(indices, dim);

@@ -302,7 +302,7 @@ void run_view_as_real(Call& c) {
 }
 void run_view_as_complex(Call& c) {
   const Tensor t = c.tensor(0);
-  check(is_floating(t.dtype()), "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: ", name_of(t.dtype()));
+  check(is_floating(t.dtype()) && t.dtype() != Dtype::bf16, "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ", name_of(t.dtype()));
   check(t.dim() > 0, "Input tensor must have one or more dimensions");
   check(t.size(-1) == 2, "Tensor must have a last dimension of size 2");
   check(t.stride(-1) == 1, "Tensor must have a last dimension with stride 1");

@@ -25,10 +25,21 @@ def test_t_gives_the_elements_in_the_other_order():
     assert x.tolist() == [[1, 3], [2, 4]]
 
 
-def test_a_recorded_tensor_is_refused_and_left_alone():
-    x = cresset.ones(2, 3, requires_grad=True) * 2
-    with pytest.raises(RuntimeError, match="transpose_: the tensor is recorded"):
+def test_the_gradient_of_a_recorded_tensor_comes_back_in_the_sizes_it_had():
+    x = cresset.ones(2, 3, requires_grad=True)
+    y = x * 2
+    y.transpose_(0, 1)
+    y.unsqueeze_(0)
+    (y * cresset.arange(6.0).reshape(1, 3, 2)).sum().backward()
+    assert x.grad.tolist() == [[0.0, 4.0, 8.0], [2.0, 6.0, 10.0]]
+
+
+def test_a_leaf_that_requires_grad_is_refused_and_left_alone():
+    x = cresset.ones(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="transpose_: a leaf Variable that requires grad"):
         x.transpose_(0, 1)
+    with pytest.raises(RuntimeError, match="squeeze_: a view of a leaf Variable that requires grad"):
+        x[:1].squeeze_()
     assert x.shape == (2, 3)
     with cresset.no_grad():
-        assert x.detach().t_().shape == (3, 2)
+        assert x.t_().shape == (3, 2)

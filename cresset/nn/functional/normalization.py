@@ -1,5 +1,7 @@
 """Normalisation to mean zero and variance one, or to unit norm, over batches, layers, groups, instances, neighbours."""
 
+import math
+
 import cresset
 
 from .padding import pad
@@ -31,6 +33,8 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """
     if input.ndim < 2:
         raise RuntimeError(f"group_norm: Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    if num_groups > 0:
+        _check_values_per_channel(list(input.shape), input.size(0) * input.size(1) // num_groups * math.prod(input.shape[2:]))
     return cresset.group_norm(input, num_groups, weight, bias, eps)
 
 

@@ -1,0 +1,99 @@
+"""What random programs (fuzz/programs.py) once found, made as short as it can be: each runs the same on both libraries, step by step."""
+
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).with_name("fuzz")))
+import lockstep  # noqa: E402
+import programs  # noqa: E402
+
+import cresset  # noqa: E402
+
+PROGRAMS = {
+    "nonzero gives its coordinates dimension by dimension": ["v0 = t.ones((4, 4, 2))", "v1 = t.nonzero(v0)", "v2 = t.argwhere(v0 > 0)"],
+    "nothing that is not zero": ["v0 = t.zeros((4, 3))", "v1 = t.nonzero(v0)", "v2 = t.nonzero(t.tensor(1.0))"],
+    "what is marked as dirty counts as written": ["v0 = values((3,), 'float32')", "v1 = DoubledInPlace.apply(v0)", "v2 = DoubledInPlace.apply(v0 * 1)"],
+    "a scattered copy has the strides of its input": [
+        "v0 = values((2, 4), 'float16', 2)[..., ::2]",
+        "v1 = t.select_scatter(v0, v0[0], 0, 0)",
+        "v2 = t.slice_scatter(v0, v0[:1], 0, 0, 1)",
+        "v3 = t.diagonal_scatter(v0, t.zeros(2, dtype=v0.dtype))",
+        "v4 = t.slice_scatter(t.ones(4).expand(2, 4), t.zeros(1, 4), 0, 0, 1)",
+    ],
+    "copies of views are contiguous": [
+        "v0 = values((3, 3), 'float32', 2)",
+        "v1 = t.as_strided_copy(v0, (2, 2), (1, 3), 0)",
+        "v2 = t.permute_copy(v0, (1, 0))",
+        "v3 = t.transpose_copy(v0, 0, 1)",
+        "v4 = t.t_copy(v0)",
+    ],
+    "contiguous_format undoes channels_last only": [
+        "v0 = values((2, 4), 'float32', 5).transpose(-1, -2)",
+        "v1 = v0.to(memory_format=t.contiguous_format)",
+        "v2 = values((2, 3, 2, 2), 'float32').to(memory_format=t.channels_last)",
+        "v3 = v2.to(memory_format=t.contiguous_format)",
+    ],
+    "integers among halves keep the order of their dimensions": [
+        "v0 = values((2, 2), 'int16', 1).transpose(-1, -2)",
+        "v1 = values((2,), 'float16', 2)",
+        "v2 = v0 - v1",
+        "v3 = t.ones(1, 2, dtype=t.bfloat16) / t.ones(2, 6, dtype=t.int64).t()",
+    ],
+    "derivatives of a single number": [
+        "v0 = t.tensor(2.0)",
+        "v1 = t.func.jacrev(lambda x: x * x)(v0)",
+        "v2 = t.func.jacfwd(lambda x: x * x)(v0)",
+        "v3 = t.func.hessian(lambda x: x * x * x)(v0)",
+    ],
+    "Tensor of a tensor is a view of it, with its dtype and history": [
+        "v0 = values((2,), 'int8')",
+        "v1 = t.Tensor(v0)",
+        "v2 = values((4, 3), 'float32').requires_grad_()",
+        "v3 = t.Tensor(v2)",
+        "v3.sum().backward()",
+    ],
+    "a truth value as alpha is for truth values": ["v0 = values((2, 4), 'float32')", "v1 = t.add(v0, v0, alpha=True)", "v2 = t.sub(v0, 1, alpha=True)", "v0.add_(1, alpha=True)"],
+    "nearer ends are numbers of one dtype that is not an integer": [
+        "v0 = values((2, 2), 'int64')",
+        "v1 = t.lerp(v0, v0, 0.5)",
+        "v2 = values((2,), 'float64')",
+        "v3 = t.lerp(v2, values((2,), 'float32'), 0.5)",
+        "v4 = t.heaviside(v2, values((2,), 'float32'))",
+        "v5 = values((2,), 'bool')",
+        "v5.lerp_(v5, 0.5)",
+    ],
+    "complex numbers have no absolute value in place": ["v0 = values((2,), 'complex64')", "v0.abs_()", "v1 = v0.abs()"],
+    "bfloat16 pairs are no complex numbers": ["v0 = values((3, 2), 'bfloat16')", "v1 = t.view_as_complex(v0)", "v2 = t.view_as_complex(values((3, 2), 'float16'))"],
+    "a group of one value": ["v0 = t.ones(1, 2, 1)", "v1 = F.group_norm(v0, 2)", "v2 = F.group_norm(v0, 1)"],
+    "no dimension to unflatten": ["v0 = t.tensor(1.0)", "v1 = v0.unflatten(-1, (1, 1))"],
+    "no rows to embed": ["v0 = t.ones(0, 3)", "v1 = F.embedding(t.tensor([0]), v0)", "v2 = F.embedding(t.tensor([], dtype=t.int64), v0)"],
+    "only leaves are told to require a gradient": ["v0 = t.ones(2, requires_grad=True)", "v1 = v0 * 2", "v1.requires_grad = True", "v1.requires_grad_()"],
+    "tensors that have the common shape are not expanded": ["v0 = t.ones(2, 3, requires_grad=True)", "v1, v2 = t.broadcast_tensors(v0, t.ones(3))", "say(v1 is v0)"],
+    "the extremes of all elements, said with None": ["v0 = values((2, 3), 'float32').requires_grad_()", "v1 = v0.amin(None)", "v2 = v0.amax(dim=None)", "(v1 + v2).backward()"],
+    "recorded results change their own sizes": [
+        "v0 = values((2, 3), 'float32').requires_grad_()",
+        "v1 = v0 * 2",
+        "v1.unsqueeze_(0)",
+        "v1.transpose_(0, 2)",
+        "v2 = v1[1:]",
+        "v1.squeeze_()",
+        "v1.mul_(3)",
+        "(v1 * values((3, 2), 'float32', 3)).sum().backward()",
+    ],
+    "and so do views of them": ["v0 = values((2, 3), 'float32').requires_grad_()", "v1 = (v0 * 2)[:1]", "v1.t_()", "v1.mul_(3)", "(v1 * values((3, 1), 'float32')).sum().backward()"],
+    "but not leaves": ["v0 = values((2, 3), 'float32').requires_grad_()", "v0.t_()", "v1 = v0[:1]", "v1.squeeze_()", "with t.no_grad(): v0.t_()"],
+    "a retained gradient is that of the sizes before": ["v0 = values((2, 3), 'float32').requires_grad_()", "v1 = v0 * 2", "v1.retain_grad()", "v1.t_()", "v1.sum().backward()"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_program_runs_as_in_pytorch(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        difference, ran = programs.replay(lockstep.Lockstep([torch, cresset]), PROGRAMS[name])
+    assert difference is None, f"{ran[-1]}: {difference}"
+    assert ran == PROGRAMS[name]
