@@ -16,6 +16,7 @@ from cresset.storage import STORAGE_TYPES, TypedStorage, UntypedStorage
 
 from .. import _utils
 from .quoting import printable
+from .saving import OVERRIDABLE
 
 __all__ = ["Constructors", "is_known"]
 
@@ -560,9 +561,11 @@ def _function_of_tensors(module, name):
         from cresset.nn import functional
 
         value = vars(functional).get(name)
-        return value if isinstance(value, types.FunctionType) and value.__module__.startswith("cresset.nn.functional.") else None
-    value = vars(cresset).get(name) if module == "torch" else None
-    return value if isinstance(value, _native.Operator) else None
+        if isinstance(value, types.FunctionType) and value.__module__.startswith("cresset.nn.functional."):
+            return value
+    else:
+        value = vars(cresset).get(name) if module == "torch" else None
+    return value if isinstance(value, (_native.Operator, OVERRIDABLE)) else None
 
 
 def _place(module):

@@ -22,6 +22,7 @@ from .locations import location_tag
 __all__ = ["DEFAULT_PROTOCOL", "save", "torch_name"]
 
 DEFAULT_PROTOCOL = 2
+OVERRIDABLE = type(_native.overridable(location_tag))  # the kind of functions that obey __torch_function__
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
 
@@ -99,11 +100,14 @@ class Pickler(pickle._Pickler):
 
     dispatch[_native.dtype] = dispatch[_native.memory_format] = save_word
 
-    def save_operator(self, obj):
-        """Operators are functions in torch."""
-        self.write_name(obj, "torch", obj.__name__)
+    def save_function(self, obj):
+        """Operators, and functions that obey __torch_function__, are functions in torch or in its nn.functional."""
+        from cresset.nn import functional
 
-    dispatch[_native.Operator] = save_operator
+        here = vars(cresset).get(obj.__name__) is not obj and vars(functional).get(obj.__name__) is obj
+        self.write_name(obj, "torch.nn.functional" if here else "torch", obj.__name__)
+
+    dispatch[_native.Operator] = dispatch[OVERRIDABLE] = save_function
 
     def save_layout(self, obj):
         self.save_reduce(_get_layout, (str(obj),), obj=obj)
