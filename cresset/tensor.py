@@ -255,12 +255,18 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     tensor([[1., 2.],
             [3., 4.]])
     """
+    if self.requires_grad and self.is_leaf and _native.is_grad_enabled():
+        raise RuntimeError("set_: a leaf Variable that requires grad is being used in an in-place operation.")
     share = _native.operators()["set_"]
+    _native.bump_version(self)  # to those that share the memory up to now, one of them has changed
     if source is None:
         return share(self, _native.make_tensor([], self.dtype, self.device))
     if isinstance(source, Tensor):
         if size is None:
-            return share(self, source)
+            version = source._version
+            share(self, source)
+            _native.set_version(self, version)  # the source was not written to
+            return self
         if source.dtype != self.dtype:
             raise RuntimeError(f"set_: the tensor is {self.dtype}, the source {source.dtype}")
         memory = _native.storage_bytes(source)
@@ -268,6 +274,8 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         memory = getattr(source, "_untyped_storage", source)._bytes
     if size is None:
         size = (memory.numel() // self.itemsize - storage_offset,)
+    elif stride is None and tuple(size) == tuple(self.shape):
+        stride = self.stride()  # sizes that stay keep their strides
     return _native.set_storage(self, memory, storage_offset, tuple(size), None if stride is None else tuple(stride))
 
 
@@ -276,6 +284,7 @@ def as_strided_(self, size, stride, storage_offset=None):
     if self.requires_grad and _native.is_grad_enabled():
         raise RuntimeError("as_strided_: the tensor requires grad, which this operation does not record; use as_strided")
     view = self.as_strided(size, stride, storage_offset)
+    _native.bump_version(self)
     return _native.set_storage(self, _native.storage_bytes(self), view.storage_offset(), tuple(size), tuple(stride))
 
 
@@ -537,6 +546,8 @@ def dim_order(self, ambiguity_check=False):
 
 def resize_as_(self, other, memory_format=None):
     """Give the tensor the size of `other`, in place; contiguous, in the memory format that is given, or like `other` (preserve_format)."""
+    if self.shape == other.shape and memory_format is None and not self.requires_grad:
+        return self
     if memory_format is not _native.preserve_format or self.layout is not _native.strided:
         return self.resize_(other.shape, memory_format=memory_format)
     suggested = _native.channels_last if other.dim() == 4 else _native.channels_last_3d

@@ -15,7 +15,7 @@ import numpy as np
 from vocabulary import vocabulary
 
 ASSIGNED = re.compile(r"[vnmo]\d+$")
-REPLACED = re.compile(r"\.set_\(|\.data = |m\d+\.(double|float|half)\(")  # the tensor has other memory, and with it cresset's another version
+REPLACED = re.compile(r"\.set_\(|\.data = |m\d+\.(double|float|half)\(")  # a tensor has other memory from then on, and with it, in cresset, another version
 BITS = {
     "float64": np.float64, "float32": np.float32, "float16": np.float16, "bfloat16": np.uint16, "complex64": np.complex64, "complex128": np.complex128,
     "int64": np.int64, "int32": np.int32, "int16": np.int16, "int8": np.int8, "uint8": np.uint8, "bool": np.uint8, "complex32": np.uint32,
@@ -205,6 +205,7 @@ class Lockstep:
         for side in self.sides:
             side.begin()
         self.steps = []
+        self.replaced = False
 
     @property
     def lead(self):
@@ -213,6 +214,7 @@ class Lockstep:
     def step(self, text, compare=True, between=lambda who: None):
         """Run one step on all sides. Returns how they differ after it, or None."""
         self.steps.append(text)
+        self.replaced |= bool(REPLACED.search(text))
         code = compile(text, "<step>", "exec")
         # The last side first: its crash is the one that is looked for.
         for side in reversed(self.sides):
@@ -223,7 +225,8 @@ class Lockstep:
                 side.error[0] in ("SystemError", "MemoryError", "RecursionError") or "has a bug" in side.error[1]
             ):
                 return f"{side.t.__name__} raised {side.error[0]}: {side.error[1]}"
-        return self.difference() if compare and len(self.sides) > 1 else None
+        why = self.difference() if compare and len(self.sides) > 1 else None
+        return f"{why}; both raised {self.lead.error[0]}" if why and all(side.error for side in self.sides) else why
 
     def difference(self):
         lead, other = self.sides
@@ -239,8 +242,7 @@ class Lockstep:
         for name, tensor in theirs.items():
             mine = ours[name]
             expected, got = lead.looks(tensor), other.looks(mine)
-            moved = REPLACED.search(self.steps[-1]) and re.search(rf"\b{name.partition('.')[0]}\b", self.steps[-1])
-            if expected["version"] != got["version"] and (moved or counts_apart(lead.t, tensor, theirs.values())):
+            if expected["version"] != got["version"] and (self.replaced or counts_apart(lead.t, tensor, theirs.values())):
                 got["version"] = expected["version"]
                 for side, seen in ((lead, tensor), (other, mine)):
                     side.first[id(seen), "version"] = (seen, seen._version - expected["version"])

@@ -119,6 +119,10 @@ def operands(lockstep, steps):
             said.append(
                 f"{name} <{looks['shape']} {looks['dtype']} {looks['strides']}+{looks['offset']}{flags} version {looks['version']} {shown}>"
             )
+    named = [name for name in re.findall(r"\bv\d+\b", steps[-1]) if name in tensors]
+    starts = [tensors[name].untyped_storage().data_ptr() for name in named]
+    if len(set(starts)) < len(starts):
+        said.append("operands share memory")
     return "; ".join(said)
 
 

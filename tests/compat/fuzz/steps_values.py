@@ -11,6 +11,7 @@ ACTIVATIONS = (
     "F.softsign({0}) F.hardsigmoid({0}) F.threshold({0},0.5,-1) F.softshrink({0}) F.tanhshrink({0}) F.celu({0}) F.hardshrink({0})"
 ).split()
 BINARY = "add sub mul div maximum minimum fmod remainder floor_divide pow atan2 eq ne lt le gt ge logical_and logical_or logical_xor hypot copysign fmax fmin true_divide rsub nextafter xlogy heaviside".split()
+WANT_TENSORS = "maximum minimum fmax fmin atan2 hypot nextafter heaviside logical_and logical_or logical_xor".split()
 OPERATORS = "+ - * / // % ** == != < <= > >= & | ^ @".split()
 IN_PLACE_UNARY = "abs_ neg_ sign_ floor_ ceil_ round_ trunc_ exp_ sqrt_ sin_ cos_ tanh_ sigmoid_ square_ relu_ reciprocal_ zero_ logical_not_ frac_ erf_ log1p_ expm1_ nan_to_num_ rsqrt_ conj_physical_".split()
 IN_PLACE_BINARY = "add_ sub_ mul_ div_ copy_ pow_ remainder_ fmod_ floor_divide_ eq_ ne_ lt_ gt_ logical_and_ logical_or_ atan2_ copysign_ xlogy_ hypot_".split()
@@ -106,7 +107,10 @@ def arithmetic(m):
             name, other = other, name
         return m.result(f"{name} {operator} {other}")
     if kind < 0.8:
-        return m.result(f"t.{m.pick(*BINARY)}({name}, {other})")
+        word = m.pick(*BINARY)
+        if word in WANT_TENSORS and other[0] != "v" and not other.startswith("t.") and m.chance(0.97):
+            other = name
+        return m.result(f"t.{word}({name}, {other})")
     third = m.partner(x)
     if not safe_to_combine(m, x, third):
         return None
