@@ -141,7 +141,7 @@ def ravel(input):
     >>> cresset.ravel(cresset.tensor([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
     """
-    return input.reshape(-1)
+    return input.contiguous().view(-1)
 
 
 @function(method=True, name="moveaxis")

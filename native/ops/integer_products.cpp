@@ -1,8 +1,5 @@
 // Products of matrices of small integers, summed exactly: int8 times int8 to int32, of which quantised layers are made.
-#include "ops/integer_products.h"
-
 #include <algorithm>
-#include <string_view>
 
 #include "base/parallel.h"
 #include "dispatch/call.h"
@@ -26,34 +23,10 @@ void infer_int_mm(Call& c) {
 // So many products of int8 and int8 have a sum that a float holds exactly, in any order.
 constexpr int64_t kExactInFloat = (1 << 24) / (128 * 128);
 
-// See Note [Sums of four]. Rows and columns are shared out; each sum is computed by one thread, and integers have no order anyway.
-void multiply_by_fours(const IntegerKernels& kernels, const Tensor& a, const Tensor& b, const Tensor& out) {
-  constexpr int64_t kRowsTogether = 64;
-  const int64_t m = a.size(0), n = b.size(1), k = a.size(1), fours = (k + kFour - 1) / kFour, line = fours * kFour;
-  const int64_t panels = (n + kIntegerColumns - 1) / kIntegerColumns, panel_size = line * kIntegerColumns;
-  const IntegerFactor rows{a.data<int8_t>(), a.stride(0), a.stride(1)}, columns{b.data<int8_t>(), b.stride(1), b.stride(0)};
-  const Tensor packed_a = empty(Dims{m * line}, Dtype::u8), packed_b = empty(Dims{panels * panel_size}, Dtype::i8), begins = empty(Dims{panels * kIntegerColumns}, Dtype::i32);
-  uint8_t* const lines = packed_a.data<uint8_t>();
-  int8_t* const all = packed_b.data<int8_t>();
-  int32_t *const begin_of = begins.data<int32_t>(), *const to = out.data<int32_t>();
-  parallel_for(m, std::max<int64_t>(1, kParallelGrain / line), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) kernels.pack_row(rows, i, k, lines + i * line);
-  });
-  parallel_for(panels, std::max<int64_t>(1, kParallelGrain / panel_size), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      kernels.pack_panel(columns, i * kIntegerColumns, std::min(kIntegerColumns, n - i * kIntegerColumns), k, all + i * panel_size, begin_of + i * kIntegerColumns);
-  });
-  const int64_t blocks = (m + kRowsTogether - 1) / kRowsTogether, work = std::min(m, kRowsTogether) * panel_size;
-  parallel_for(blocks * panels, std::max<int64_t>(1, (int64_t{1} << 21) / work), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t row = i / panels * kRowsTogether, panel = i % panels, column = panel * kIntegerColumns;
-      kernels.tiles(lines + row * line, std::min(kRowsTogether, m - row), all + panel * panel_size, begin_of + column, fours, to + row * n + column, n, std::min(kIntegerColumns, n - column));
-    }
-  });
-}
-
-// Sums of floats that are exact.
-void multiply_as_floats(const Tensor& a, const Tensor& b, const Tensor& out) {
+void run_int_mm(Call& c) {
+  const Tensor a = c.tensor(0), b = c.tensor(1), out = c.out();
+  if (out.numel() == 0) return;
+  if (a.size(1) == 0) return fill(out, 0);
   const Tensor wide_a = convert(a, Dtype::f32), wide_b = convert(b, Dtype::f32), sums = empty(out.sizes(), Dtype::f32);
   Product<float> p;
   p.m = a.size(0), p.n = b.size(1);
@@ -73,14 +46,6 @@ void multiply_as_floats(const Tensor& a, const Tensor& b, const Tensor& out) {
       }
     });
   }
-}
-
-void run_int_mm(Call& c) {
-  static const bool sums_fours = instruction_set() == std::string_view("avx512") && __builtin_cpu_supports("avx512vnni");
-  const Tensor a = c.tensor(0), b = c.tensor(1), out = c.out();
-  if (out.numel() == 0) return;
-  if (a.size(1) == 0) return fill(out, 0);
-  sums_fours ? multiply_by_fours(integer_kernels_avx512(), a, b, out) : multiply_as_floats(a, b, out);
 }
 
 }  // namespace
