@@ -169,9 +169,10 @@ def start_thread(run):
     begun, given_up = threading.Event(), threading.Event()
 
     def body():
-        begun.set()
-        if not given_up.is_set():
-            run()
+        if cresset._native.make_thread_data():
+            begun.set()
+            if not given_up.is_set():
+                run()
 
     identity = _thread.start_new_thread(body, ())
     for _ in range(10):

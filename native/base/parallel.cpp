@@ -13,6 +13,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <thread>
+
+#include "base/thread_data.h"
 
 namespace cresset {
 namespace {
@@ -163,6 +166,7 @@ bool help(Region& r, int seat) {
 
 void* serve(void* argument) {
   const int seat = static_cast<int>(reinterpret_cast<intptr_t>(argument));
+  while (!make_thread_data()) std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the caller does without it meanwhile
   inside = true;
   for (;;) {
     for (int n; seat >= (n = thread_count());) the_thread_count.wait(n);

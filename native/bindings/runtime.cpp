@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/parallel.h"
+#include "base/thread_data.h"
 #include "bindings/arguments.h"
 #include "ops/creation.h"
 #include "ops/register.h"
@@ -77,6 +78,7 @@ void add_runtime(PyObject* module) {
     if (p != MAP_FAILED) munmap(p, bytes);
     return p != MAP_FAILED;
   }, "Whether the system would give this many bytes: for those who call what ends the process for want of memory.");
+  m.def("make_thread_data", make_thread_data, "Make this thread's part of the native module, while a lack of memory can still be told; False where there is one.");
   m.def("empty_host_cache", empty_host_cache, "Give cached memory back to the system.");
   m.def("host_memory_statistics", [] {
     const HostMemoryStatistics s = host_memory_statistics();

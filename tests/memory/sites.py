@@ -13,6 +13,7 @@ import ctypes
 import functools
 import gc
 import hashlib
+import importlib
 import io
 import mmap
 import os
@@ -110,7 +111,8 @@ simple("qr", lambda x: torch.linalg.qr(x), (80, 80))
 simple("matrix_exp", lambda x: torch.matrix_exp(x / 100), (80, 80))
 simple("tensor from a list", lambda x: torch.tensor(x.tolist()), (300, 300))
 simple("tolist", lambda x: x.tolist(), SQUARE)
-simple("numpy", lambda x: torch.from_numpy(x.numpy().astype("float64") * 2), SQUARE)
+# NumPy is there before the limit: importing it loads OpenBLAS, which ends the process where it has no memory.
+site(lambda: (*drawn(SQUARE), importlib.import_module("numpy")), "numpy")(lambda x, numpy: torch.from_numpy(numpy.multiply(x.numpy(), 2, dtype="float64")))
 simple("repr", lambda x: repr(x), (300, 300))
 simple("contiguous", lambda x: x.mT.contiguous(), SQUARE)
 simple("pad", lambda x: F.pad(x, (3, 4, 5, 6), mode="reflect"), IMAGES)
@@ -373,7 +375,8 @@ def want_of_memory(error):
             return True
         if isinstance(error, ImportError) and "failed to map segment" in text:
             return True
-        if isinstance(error, SystemError) and "function compile> returned null" in text:  # CPython's compiler has no word for it
+        # CPython's compiler, and its calls of functions written in Python, have no word for it.
+        if isinstance(error, SystemError) and "returned null without setting" in text and text.startswith(("<built-in function compile>", "<function ")):
             return True
         seen.append(error)
         error = error.__cause__ or error.__context__
