@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).with_name("autograd")))
 
-from programs import assert_same, cube, leaf, plain, programs  # noqa: E402
+from autograd_programs import assert_same, cube, leaf, plain, programs  # noqa: E402
 
 
 class Functions:

@@ -176,7 +176,10 @@ class TestEveryDistribution:
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     @pytest.mark.parametrize("shape", [(), (5,), (3, 11)])
     def test_the_same_seed_gives_the_same_samples(self, name, shape, dtype):
-        assert not both(name, lambda d, lib: d.sample(shape), dtype).requires_grad
+        # The last of a row of LKJCholesky is the root of what its squares leave of one: the root of a difference magnifies the order of
+        # the sum, which in PyTorch depends on the processor. The squares themselves agree.
+        seen = (lambda sample: sample * sample.abs()) if name == "LKJCholesky" else (lambda sample: sample)
+        assert not both(name, lambda d, lib: seen(d.sample(shape)), dtype).requires_grad
 
     @pytest.mark.parametrize("shape", [(), (7,)])
     def test_reparametrised_samples_and_their_gradients(self, name, shape):

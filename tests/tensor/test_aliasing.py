@@ -141,7 +141,7 @@ class TestTargetsThatSeeAnElementTwice:
         lambda out: torch.tril(torch.ones(3, 3), out=out),
         lambda out: torch.gather(torch.ones(3, 3), 0, PLACES, out=out),
         lambda out: out.copy_(torch.ones(3, 3)),
-        lambda out: out.fill_(1),
+        lambda out: out.fill_(torch.tensor(1.0)),
         lambda out: out.cumsum_(0),
         lambda out: out.addmm_(torch.ones(3, 3), torch.ones(3, 3)),
         lambda out: out.tril_(),
