@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <exception>
 
 namespace cresset {
 namespace {
@@ -17,7 +18,8 @@ bool make_thread_data() {
   asm volatile("" : : "r"(probe) : "memory");  // or the compiler leaves out both calls
   if (!probe) return false;
   std::free(probe);
-  made = true;  // which makes all of it
+  made = true;  // which makes all of the module's,
+  (void)std::uncaught_exceptions();  // and this what the C++ library needs to throw
   return true;
 }
 

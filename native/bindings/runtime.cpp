@@ -50,6 +50,9 @@ static Dtype dtype_argument(nb::handle h, const char* who) {
   return *dtype;
 }
 
+// Not one of nanobind's functions: they use thread-local data themselves.
+static PyObject* make_data(PyObject*, PyObject*) { return PyBool_FromLong(make_thread_data()); }
+
 void add_runtime(PyObject* module) {
   nb::module_ m = nb::borrow<nb::module_>(module);
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
@@ -78,7 +81,8 @@ void add_runtime(PyObject* module) {
     if (p != MAP_FAILED) munmap(p, bytes);
     return p != MAP_FAILED;
   }, "Whether the system would give this many bytes: for those who call what ends the process for want of memory.");
-  m.def("make_thread_data", make_thread_data, "Make this thread's part of the native module, while a lack of memory can still be told; False where there is one.");
+  static PyMethodDef functions[] = {{"make_thread_data", make_data, METH_NOARGS, "Make this thread's part of the native module, while a lack of memory can still be told; False where there is one."}, {}};
+  PyModule_AddFunctions(module, functions);
   m.def("empty_host_cache", empty_host_cache, "Give cached memory back to the system.");
   m.def("host_memory_statistics", [] {
     const HostMemoryStatistics s = host_memory_statistics();
