@@ -19,6 +19,10 @@ class _min_max(NamedTuple):
     min: Tensor
     max: Tensor
 
+class _output_mask(NamedTuple):
+    output: Tensor
+    mask: Tensor
+
 class _values_indices(NamedTuple):
     values: Tensor
     indices: Tensor

@@ -146,8 +146,8 @@ for _name, _doc in _FILLS.items():
     "_fused_dropout",
     """`input` where a coin of probability `p` says so, divided by `p`, and zero elsewhere; with the coins.""",
 ).derivative
-def _(grads, outputs, p):
-    grad, mask = grads[0], outputs[1]
+def _(grads, mask, p):
+    grad = grads[0]
     yield lambda: cresset.native_dropout_backward(grad, mask, 1 / p)
 
 
@@ -155,8 +155,8 @@ def _(grads, outputs, p):
     "native_dropout",
     """Zero each element with probability `p`, scale the rest by 1 / (1 - p); also gives the mask of what was kept.""",
 ).derivative
-def _(grads, outputs, p, train):
-    grad, mask = grads[0], outputs[1]
+def _(grads, mask, p, train):
+    grad = grads[0]
     scale = 1.0 if train is False else 0.0 if p == 1 else 1 / (1 - p)
     yield lambda: cresset.native_dropout_backward(grad, mask, scale)
 

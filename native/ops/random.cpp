@@ -821,9 +821,9 @@ void register_random(Registry& r) {
         run_random_range, inplace, "RandomBackward0");
 
   // What dropout is made of: p is the probability to keep. The mask is all that backward needs.
-  r.add("_fused_dropout(Tensor input, float p, " CRESSET_GENERATOR ") -> (Tensor, Tensor)", infer_fused_dropout,
+  r.add("_fused_dropout(Tensor input, float p, " CRESSET_GENERATOR ") -> (Tensor output, Tensor mask)", infer_fused_dropout,
         run_fused_dropout, kFunctionOnly, "MulBackward0");
-  r.add("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", infer_native_dropout,
+  r.add("native_dropout(Tensor input, float p, bool? train) -> (Tensor output, Tensor mask)", infer_native_dropout,
         run_native_dropout, kFunctionOnly);
   r.add("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor", infer_dropout_backward,
         run_dropout_backward);

@@ -73,6 +73,7 @@ PROGRAMS = {
     "set_ and as_strided_ count, the source of set_ does not": ["v0 = values((4,), 'float32')", "v1 = values((4,), 'float32', 2)", "v2 = v0.detach()", "v0.set_(v1)", "say(v1._version, v2._version)", "v2.as_strided_((2,), (2,))"],
     "a leaf keeps its memory": ["v0 = values((4,), 'float32').requires_grad_()", "v0.set_(t.zeros(2))", "v0.set_(t.zeros(2).untyped_storage())", "with t.no_grad(): v0.set_(t.zeros(2))"],
     "sizes that stay keep their strides": ["v0 = t.empty_strided((2, 3), (1, 2)).fill_(1)", "v0.set_(v0.untyped_storage(), 0, (2, 3))"],
+    "what dropout gave may be changed in place": ["v0 = values((4, 2), 'float32').requires_grad_()", "v1 = F.dropout(v0, 0.5)", "v1 += 1", "v1.mul_(2)", "v1.sum().backward()", "v2 = t.native_dropout(v0, 0.5, True)[0]", "v2.add_(1)", "v2.sum().backward()"],
     "a group of one value": ["v0 = t.ones(1, 2, 1)", "v1 = F.group_norm(v0, 2)", "v2 = F.group_norm(v0, 1)"],
     "no dimension to unflatten": ["v0 = t.tensor(1.0)", "v1 = v0.unflatten(-1, (1, 1))"],
     "no rows to embed": ["v0 = t.ones(0, 3)", "v1 = F.embedding(t.tensor([0]), v0)", "v2 = F.embedding(t.tensor([], dtype=t.int64), v0)"],
