@@ -56,6 +56,8 @@ WIDE = {
     "mish_gradient_x": (8, "the same, times x"),
     "gelu_tanh_gradient_x": (32, "the same, times x^3"),
     "scaled_modified_bessel_k0": (8, "a sum of two series"),
+    "gamma_density": (512, "exp of a sum of large logarithms"),
+    "gamma_density_gradient_y": (512, "the same"),
     "igamma_gradient_y": (512, "exp of a sum of large logarithms"),
     "igammac_gradient_y": (512, "exp of a sum of large logarithms"),
     "pow_gradient_x": (32, "a product with a denormal number"),

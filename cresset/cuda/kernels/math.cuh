@@ -68,6 +68,13 @@ CRESSET_INLINE double lgamma(double x) { return ::lgamma(x); }
 CRESSET_INLINE double erf_inverse(double x, double rest) {
   const double logarithm = log(rest * (1.0 + x)), middle = 4.330746750799873 + 0.5 * logarithm;  // 2 / (0.147 pi)
   double y = sqrt(sqrt(middle * middle - logarithm * (1.0 / 0.147)) - middle);
+  if (rest < 1e-290) {  // exp(-y y) has few digits or none: solve log(erfc(y)) = log(rest) by its series for large y
+    for (int i = 0; i < 6; ++i) {
+      const double s = 1.0 / (y * y);
+      y = sqrt(log1p(s * (-0.5 + s * (0.75 + s * (-1.875 + s * (6.5625 - s * 29.53125))))) - log(y * 1.772453850905516) - log(rest));  // sqrt(pi)
+    }
+    return y;
+  }
   for (int i = 0; i < 3; ++i) {
     const double error = (x < 0.5 ? erf(y) - x : rest - erfc(y)) / (exp(-y * y) * 1.1283791670955126);  // 2 / sqrt(pi)
     y -= error / (1.0 + y * error);
