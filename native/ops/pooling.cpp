@@ -212,7 +212,8 @@ Dims check_sliding(const Call& c, const Tensor& input, const Sliding& s) {
     check(s.stride[d] > 0, who, ": stride should be greater than zero, but got ", list(s.stride));
     check(s.dilation[d] > 0, who, ": dilation should be greater than zero, but got ", list(s.dilation));
     check(s.padding[d] >= 0, who, ": pad must be non-negative, but got pad: ", s.padding[d]);
-    check(s.padding[d] <= (s.dilation[d] * (s.kernel[d] - 1) + 1) / 2, who, ": pad should be at most half of effective kernel size, but got pad=", s.padding[d], ", kernel_size=",
+    const int64_t reach = checked_sum(who.c_str(), checked_product(who.c_str(), s.dilation[d], s.kernel[d] - 1), 1);
+    check(s.padding[d] <= reach / 2, who, ": pad should be at most half of effective kernel size, but got pad=", s.padding[d], ", kernel_size=",
           s.kernel[d], " and dilation=", s.dilation[d]);
   }
   check(input.dim() == rank + 1 || input.dim() == rank + 2, who, ": non-empty ", rank + 1, "D or ", rank + 2, "D (batch mode) tensor expected for input, but got: ", list(input.sizes()));
