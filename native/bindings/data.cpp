@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/checked.h"
 #include "bindings/arguments.h"
 #include "tensor/convert.h"
 #include "tensor/private_layout.h"
@@ -294,7 +295,7 @@ PyObject* list_of(const char* data, Dtype dtype, DimsView sizes, DimsView stride
     std::memcpy(one.bytes(), data, static_cast<size_t>(width));
     return wrap(item(one));
   }
-  const int64_t n = sizes[0], step = strides[0] * size_of(dtype);
+  const int64_t n = sizes[0], step = wrapped_product(strides[0], size_of(dtype));  // of a length-one dimension it may be any number
   Ref out(require(PyList_New(n)));
   if (sizes.size() == 1 && (dtype == Dtype::f32 || dtype == Dtype::f64 || dtype == Dtype::i64)) {
     for (int64_t i = 0; i < n; ++i) {
