@@ -8,7 +8,7 @@ import functools
 import sys
 from pathlib import Path
 
-KERNELS = Path(__file__).resolve().parents[2] / "cresset" / "cuda" / "kernels"
+KERNELS = Path(__file__).resolve().parents[2] / "src" / "cresset" / "cuda" / "kernels"
 
 
 @functools.cache

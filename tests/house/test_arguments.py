@@ -19,7 +19,7 @@ from cresset.autograd.grad_mode import Remembered
 from cresset.backends.settings import Kept
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "cresset"
+PACKAGE = ROOT / "src" / "cresset"
 PAGE = ROOT / "docs" / "ignored_arguments.md"
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 CALLED_BY_AUTOGRAD = {"ctx"}  # the first argument of a Function's methods

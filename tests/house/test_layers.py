@@ -160,7 +160,7 @@ def test_native_includes_go_one_way():
 
 
 def test_python_imports_go_one_way():
-    problems = check_python(ROOT / "cresset")
+    problems = check_python(ROOT / "src" / "cresset")
     assert not problems, "\n" + "\n".join(problems)
 
 

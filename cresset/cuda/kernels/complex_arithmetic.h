@@ -1,1 +1,0 @@
-../../../native/base/complex_arithmetic.h

@@ -1,1 +1,0 @@
-../../../native/base/integer_math.h

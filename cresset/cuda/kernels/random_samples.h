@@ -1,1 +1,0 @@
-../../../native/base/random_samples.h

@@ -1,1 +1,0 @@
-../../../native/base/sample_gradients.h

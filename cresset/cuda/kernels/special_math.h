@@ -1,1 +1,0 @@
-../../../native/base/special_math.h

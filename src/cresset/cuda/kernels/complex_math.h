@@ -1,0 +1,1 @@
+../../../../native/base/complex_math.h

@@ -1,0 +1,1 @@
+../../../../native/base/integer_math.h

@@ -1,0 +1,1 @@
+../../../../native/base/random_samples.h

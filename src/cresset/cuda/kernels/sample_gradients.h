@@ -1,0 +1,1 @@
+../../../../native/base/sample_gradients.h

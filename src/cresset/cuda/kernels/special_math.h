@@ -1,0 +1,1 @@
+../../../../native/base/special_math.h
