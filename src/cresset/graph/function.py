@@ -1,0 +1,96 @@
+"""A function of a program: its signature, with types, and its graph."""
+
+from .types import AnyType, TupleType
+
+
+class Argument:
+    """A parameter of a function. `has_default` says whether `default_value` is one (None may be one)."""
+
+    __slots__ = ("default_value", "has_default", "kwarg_only", "name", "type")
+
+    def __init__(self, name, type, default_value=None, has_default=False, kwarg_only=False):
+        self.name, self.type, self.default_value = name, type, default_value
+        self.has_default, self.kwarg_only = has_default, kwarg_only
+
+    def has_default_value(self):
+        return self.has_default
+
+    def __str__(self):
+        return f"{self.type} {self.name}" + (f"={self.default_value!r}" if self.has_default else "")
+
+
+class FunctionSchema:
+    """A function's parameters (the first is `self` for a method) and the type of its result."""
+
+    __slots__ = ("arguments", "name", "overload_name", "returns")
+
+    def __init__(self, name, arguments, returns, overload_name=""):
+        self.name, self.arguments, self.returns, self.overload_name = name, list(arguments), returns, overload_name
+
+    def __str__(self):
+        parts, star = [], False
+        for argument in self.arguments:
+            if argument.kwarg_only and not star:
+                parts.append("*")
+                star = True
+            parts.append(str(argument))
+        returns = str(self.returns) if isinstance(self.returns, TupleType) else f"({self.returns})"
+        return f"{self.name}({', '.join(parts)}) -> {returns}"
+
+    __repr__ = __str__
+
+
+class Function:
+    """A compiled function or method.
+
+    Args:
+        qualified_name: `__torch__.package.name`; of a method `__torch__.package.Class.name`.
+        schema: parameters and result; None as long as it is being compiled without a declared result.
+        graph: None for a method of an interface and for one that Python runs.
+        owner: the ClassType of a method.
+        python: the Python function behind a call that leaves the graph (`@torch.jit.ignore`), else None.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_compile",
+        "docstring",
+        "graph",
+        "original",
+        "owner",
+        "plan",
+        "python",
+        "qualified_name",
+        "schema",
+    )
+
+    def __init__(self, qualified_name, schema=None, graph=None, owner=None, python=None, compile=None, original=None):
+        self.qualified_name, self.schema, self.graph, self.owner, self.python = (
+            qualified_name,
+            schema,
+            graph,
+            owner,
+            python,
+        )
+        self._compile = compile  # fills in schema and graph, when they are first needed
+        self.original = original  # the Python function it was compiled from
+        self.docstring = None
+        self.plan = None  # what the interpreter made of the graph
+
+    @property
+    def name(self):
+        return self.qualified_name.rpartition(".")[2]
+
+    def ensure_defined(self):
+        """Compile it, if that was put off."""
+        if self._compile is not None:
+            compile, self._compile = self._compile, None
+            compile(self)
+        return self
+
+    @property
+    def result_type(self):
+        return self.schema.returns if self.schema is not None else AnyType()
+
+    def __repr__(self):
+        return f"<Function {self.qualified_name}>"
