@@ -218,7 +218,7 @@ class OptionalType(_Single):
         made._parts = (element,)
         return made
 
-    def __init__(self, element):
+    def __init__(self, _element):
         pass  # __new__ did it: an Optional of an Optional is that Optional
 
     def __str__(self):
@@ -382,7 +382,7 @@ class UnionType(Type):
         made._parts = tuple(members)
         return made
 
-    def __init__(self, members):
+    def __init__(self, _members):
         pass  # __new__ did it: a union of one type is that type
 
     @staticmethod
@@ -572,7 +572,7 @@ _NAMES = {
 
 def parse_schema_type(text):
     """The type that a schema's or graph's text means: `int[2]?`, `Dict(str, t)`, `(int, Tensor)`, `Future(t)`."""
-    return _parse(re.sub(r"\([a-z](?:\|[a-z])*!?(?: -> [^)]*)?\)|\(\*\)", "", text).strip(), text)
+    return _parse(re.sub(r"\([a-s](?:\|[a-s])*!?(?: -> [^)]*)?\)|\(\*\)", "", text).strip(), text)
 
 
 def _parse(text, whole):
