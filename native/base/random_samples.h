@@ -1,7 +1,7 @@
 // Samples that take as many uniform numbers as chance wants: Poisson, gamma and binomial. A `Source` has uniform(), in [0, 1), and normal(), both in
 // double.
 //
-// CUDA kernels include this file too: cresset/cuda/kernels/sampling.cuh.
+// CUDA kernels include this file too: cresset/cuda/kernels/random_sampling.cuh.
 #pragma once
 #ifndef CRESSET_KERNEL
 #include <cmath>

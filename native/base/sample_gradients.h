@@ -1,7 +1,7 @@
 // How a random sample moves with the parameters of its distribution, when the randomness behind it is held fixed: dx/da
 // = -(dF/da) / (dF/dx) for the distribution function F. In double; the caller rounds.
 //
-// CUDA kernels include this file too: cresset/cuda/kernels/sampling.cuh.
+// CUDA kernels include this file too: cresset/cuda/kernels/random_sampling.cuh.
 #pragma once
 #ifndef CRESSET_KERNEL
 #include <cmath>

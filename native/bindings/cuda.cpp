@@ -14,7 +14,7 @@
 #include "cuda/memory.h"
 #include "cuda/printed.h"
 #include "cuda/random.h"
-#include "cuda/waiting.h"
+#include "cuda/wait.h"
 #include "dispatch/on_host.h"
 #include "tensor/pinned.h"
 

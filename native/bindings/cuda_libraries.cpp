@@ -5,7 +5,7 @@
 
 #include "bindings/python.h"
 #include "cuda/cufft.h"
-#include "cuda/linear_algebra.h"
+#include "cuda/linalg.h"
 
 namespace cresset {
 namespace {

@@ -3,7 +3,7 @@
 #include <unordered_set>
 
 #include "bindings/python.h"
-#include "ops/updating.h"
+#include "ops/update.h"
 #include "tensor/backend.h"
 
 namespace cresset {

@@ -9,7 +9,7 @@
 #include "cuda/pointwise.h"
 #include "cuda/register.h"
 #include "cuda/transpose.h"
-#include "cuda/waiting.h"
+#include "cuda/wait.h"
 #include "tensor/backend.h"
 #include "tensor/convert.h"
 #include "tensor/pinned.h"

@@ -217,7 +217,7 @@ struct Buffers {
 
 // Where the matrices start, on the device.
 Tensor addresses(const Matrices& m) {
-  static const KernelFamily kernel("matrices.cuh", "addresses", {}, {"-DADDRESSES"});
+  static const KernelFamily kernel("linalg.cuh", "addresses", {}, {"-DADDRESSES"});
   const Device device{DeviceType::cuda, static_cast<int8_t>(m.device)};
   const Tensor out = empty({{m.count}}, Dtype::i64, device);
   const int64_t first = reinterpret_cast<int64_t>(m.data), step = m.rows * m.columns * size_of(m.dtype);

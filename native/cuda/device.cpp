@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "cuda/compile.h"
 #include "cuda/fault.h"
-#include "cuda/waiting.h"
+#include "cuda/wait.h"
 
 namespace cresset::cuda {
 namespace {

@@ -11,19 +11,19 @@
 namespace cresset::cuda {
 namespace {
 
-constexpr int kMostDims = 8, kBlock = 256, kWindow = 32, kLanes = 128;  // as in indexed.cuh
+constexpr int kMostDims = 8, kBlock = 256, kWindow = 32, kLanes = 128;  // as in indexed_walk.cuh
 bool is_reduced(Dtype d) { return d == Dtype::f16 || d == Dtype::bf16; }  // summed in float
 
 constexpr int64_t kNothing = std::numeric_limits<int64_t>::min();     // no index is this one
 
-const KernelFamily kMove("indexed.cuh", "indexed_move", {"WORD", "RANK", "BIG", "INDEX", "WRITE"}, {"-DMOVE"});
-const KernelFamily kSerial("indexed.cuh", "combine_serial", {"T", "HOW", "RANK", "BIG", "INDEX"}, {"-DSERIAL"});
-const KernelFamily kKeys("indexed.cuh", "index_keys", {"KEY", "WHOLE", "RANK", "INDEX"}, {"-DKEYS"});
-const KernelFamily kSorted("indexed.cuh", "combine_sorted", {"T", "HOW", "RANK", "KEY"}, {"-DSORTED", "-DINDEX=int64_t"});
-const KernelFamily kSlices("indexed.cuh", "combine_slices", {"T", "HOW", "RANK", "BIG", "VECTOR", "FRESH"}, {"-DSLICES", "-DINDEX=int64_t"});
-const KernelFamily kCrossing("indexed.cuh", "combine_crossing", {"T", "HOW", "RANK", "BIG", "VECTOR", "FRESH"}, {"-DCROSSING", "-DINDEX=int64_t"});
+const KernelFamily kMove("indexed_walk.cuh", "indexed_move", {"WORD", "RANK", "BIG", "INDEX", "WRITE"}, {"-DMOVE"});
+const KernelFamily kSerial("indexed_walk.cuh", "combine_serial", {"T", "HOW", "RANK", "BIG", "INDEX"}, {"-DSERIAL"});
+const KernelFamily kKeys("indexed_walk.cuh", "index_keys", {"KEY", "WHOLE", "RANK", "INDEX"}, {"-DKEYS"});
+const KernelFamily kSorted("indexed_walk.cuh", "combine_sorted", {"T", "HOW", "RANK", "KEY"}, {"-DSORTED", "-DINDEX=int64_t"});
+const KernelFamily kSlices("indexed_walk.cuh", "combine_slices", {"T", "HOW", "RANK", "BIG", "VECTOR", "FRESH"}, {"-DSLICES", "-DINDEX=int64_t"});
+const KernelFamily kCrossing("indexed_walk.cuh", "combine_crossing", {"T", "HOW", "RANK", "BIG", "VECTOR", "FRESH"}, {"-DCROSSING", "-DINDEX=int64_t"});
 
-// As in indexed.cuh.
+// As in indexed_walk.cuh.
 struct Walk {
   int64_t count = 1;
   char *plain, *indexed;

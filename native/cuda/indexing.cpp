@@ -16,7 +16,7 @@ Tensor flattened(const Tensor& t) { return view_of(t, {{t.numel()}}, {{1}}, t.of
 
 // ---------------------------------------------------------------- x[i]
 
-// As in index_lists.cuh.
+// As in indexing.cuh.
 struct List {
   char* index = nullptr;
   int64_t scale = 0, bound = 0, wrap = 0;
@@ -34,7 +34,7 @@ struct Lists {
 
 template <int count>
 void launch_offsets(const char* who, std::span<const IndexItem> items, DimsView shape, const Tensor& out) {
-  static const KernelFamily family("index_lists.cuh", "index_offsets", {"LISTS", "RANK"}, {"-DOFFSETS"});
+  static const KernelFamily family("indexing.cuh", "index_offsets", {"LISTS", "RANK"}, {"-DOFFSETS"});
   const Place place(out.device());
   Lists<count> l;
   l.count = out.numel();

@@ -9,7 +9,7 @@
 #include "cuda/register.h"
 #include "dispatch/on_host.h"
 #include "ops/product_lines.h"
-#include "ops/scaled_products.h"
+#include "ops/matmul_scaled.h"
 
 namespace cresset::cuda {
 namespace {

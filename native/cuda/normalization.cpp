@@ -118,12 +118,12 @@ void run_normalize_backward(Call& c) {
 // ---------------------------------------------------------------- channels
 
 const std::initializer_list<const char*> kChannelMacros = {"ELEMENT", "PARAMETER", "STATISTIC", "RUNNING", "KERNEL", "VECTOR", "INSIDE"};
-const KernelFamily kCoefficients("channels.cuh", "channel_coefficients", kChannelMacros, kOptions);
-const KernelFamily kEvaluation("channels.cuh", "channel_evaluation", kChannelMacros, kOptions);
-const KernelFamily kGradients("channels.cuh", "channel_gradients", kChannelMacros, kOptions);
-const KernelFamily kScale("channels.cuh", "channel_scale", kChannelMacros, kOptions);
-const KernelFamily kGradient("channels.cuh", "channel_gradient", kChannelMacros, kOptions);
-constexpr int64_t kBlock = 256, kUnroll = 4;  // as in channels.cuh
+const KernelFamily kCoefficients("normalization_channels.cuh", "channel_coefficients", kChannelMacros, kOptions);
+const KernelFamily kEvaluation("normalization_channels.cuh", "channel_evaluation", kChannelMacros, kOptions);
+const KernelFamily kGradients("normalization_channels.cuh", "channel_gradients", kChannelMacros, kOptions);
+const KernelFamily kScale("normalization_channels.cuh", "channel_scale", kChannelMacros, kOptions);
+const KernelFamily kGradient("normalization_channels.cuh", "channel_gradient", kChannelMacros, kOptions);
+constexpr int64_t kBlock = 256, kUnroll = 4;  // as in normalization_channels.cuh
 
 // How the elements of a tensor belong to rows with coefficients of their own: `space` neighbours to each of `period` rows, or, with
 // the channels inside, one to each in turn.
@@ -147,7 +147,7 @@ void scale_elements(const Place& place, const Rows& rows, const Tensor& x, const
   kScale.launch(place, {x.dtype(), Dtype::f32, Dtype::f32, Dtype::f32, 3, vector, rows.inside}, blocks_of(x.numel(), vector), kBlock, 0, x.bytes(), y.bytes(), coefficients.first, coefficients.second, x.numel(), rows.space, rows.period);
 }
 
-// The gradients from the sums of each row: see channel_gradients in channels.cuh.
+// The gradients from the sums of each row: see channel_gradients in normalization_channels.cuh.
 struct RowSums {
   Twins sums;  // levels and slopes
   int64_t rows, channels, wide;

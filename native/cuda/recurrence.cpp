@@ -10,7 +10,7 @@
 
 #include "cuda/cublas.h"
 #include "cuda/register.h"
-#include "ops/recurrent_layer.h"
+#include "ops/recurrence_layer.h"
 
 namespace cresset::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include "cuda/many.h"
 #include "cuda/printed.h"
 #include "cuda/register.h"
-#include "ops/updating.h"
+#include "ops/update.h"
 
 namespace cresset::cuda {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/parallel.h"
-#include "ops/direct_convolution.h"
-#include "ops/winograd.h"
+#include "ops/convolution_direct.h"
+#include "ops/convolution_winograd.h"
 #include "tensor/private_layout.h"
 #include "tensor/transpose.h"
 

@@ -4,8 +4,8 @@
 // A kernel runs on one thread, on a piece of the work: some images, or some rows of one image. How the work is cut depends on its sizes
 // alone, and partial sums of a weight gradient are added in the order of the pieces, so that results do not depend on the number of
 // threads. Images that lie channel by channel are turned piece by piece, while they are in the cache.
-// Most convolutions with 3 x 3 taps have a kernel with fewer multiplications (winograd.h), the others multiply by the definition
-// (direct_convolution.h).
+// Most convolutions with 3 x 3 taps have a kernel with fewer multiplications (convolution_winograd.h), the others multiply by the definition
+// (convolution_direct.h).
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -5,7 +5,7 @@
 
 #include "base/parallel.h"
 #include "dispatch/call.h"
-#include "ops/recurrent_layer.h"
+#include "ops/recurrence_layer.h"
 #include "ops/register.h"
 
 namespace cresset {

@@ -1,6 +1,6 @@
 // Sums, products, extremes and where they are, logic. What a chunk of elements becomes is written here as short
 // structs; how chunks are found, shared among threads and merged is in fold.h. Variance, norms and logsumexp are in
-// moments.cpp.
+// reduction_moments.cpp.
 #include "ops/reduction.h"
 
 namespace cresset {
@@ -356,7 +356,7 @@ void run_count_nonzero(Call& c) {
 
 }  // namespace
 
-void register_moments(Registry& r);  // moments.cpp
+void register_reduction_moments(Registry& r);  // reduction_moments.cpp
 
 void register_reduction(Registry& r) {
   r.add("sum.all(Tensor input, *, ScalarType? dtype=None) -> Tensor", infer_sum<Form::all>, run_sum<Form::all>);
@@ -397,7 +397,7 @@ void register_reduction(Registry& r) {
   r.add("count_nonzero(Tensor input, int[...]? dim=None) -> Tensor", infer_count_nonzero, run_count_nonzero,
         kNotDifferentiable);
 
-  register_moments(r);
+  register_reduction_moments(r);
 }
 
 }  // namespace cresset

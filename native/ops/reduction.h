@@ -142,7 +142,7 @@ inline double order_of_norm(double order, const Tensor& t, uint64_t reduced) {
   return order == 0 ? 0 : 1;
 }
 
-// Complex numbers as pairs of real ones, in one dimension more; and the absolute values (moments.cpp).
+// Complex numbers as pairs of real ones, in one dimension more; and the absolute values (reduction_moments.cpp).
 Tensor as_pairs(const Tensor& t);
 Tensor absolute(const Tensor& t);
 

@@ -52,33 +52,33 @@ void register_pointwise(Registry& r) {
 void register_operators() {
   Registry& r = Registry::instance();
   register_pointwise(r);
-  register_rounding_division(r);
-  register_views(r);
-  register_copying(r);
+  register_arithmetic(r);
+  register_view(r);
+  register_copy(r);
   register_creation(r);
   register_random(r);
   register_reduction(r);
   register_scan(r);
   register_softmax(r);
-  register_class_losses(r);
+  register_loss(r);
   register_indexing(r);
-  register_scattering(r);
+  register_scatter(r);
   register_sorting(r);
-  register_comparing(r);
-  register_histograms(r);
-  register_joining(r);
-  register_rearranging(r);
+  register_compare(r);
+  register_histogram(r);
+  register_join(r);
+  register_rearrange(r);
   register_matmul(r);
   register_older_forms(r);
-  register_integer_products(r);
-  register_scaled_products(r);
+  register_matmul_integer(r);
+  register_matmul_scaled(r);
   register_attention(r);
   register_recurrence(r);
   register_convolution(r);
   register_pooling(r);
   register_fourier(r);
   register_sparse(r);
-  register_quantised(r);
+  register_quantize(r);
 }
 
 }  // namespace cresset

@@ -5,32 +5,32 @@
 namespace cresset {
 
 void register_pointwise(Registry& r);
-void register_rounding_division(Registry& r);
-void register_views(Registry& r);
-void register_copying(Registry& r);
+void register_arithmetic(Registry& r);
+void register_view(Registry& r);
+void register_copy(Registry& r);
 void register_creation(Registry& r);
 void register_random(Registry& r);
 void register_reduction(Registry& r);
 void register_scan(Registry& r);
 void register_softmax(Registry& r);
-void register_class_losses(Registry& r);
+void register_loss(Registry& r);
 void register_indexing(Registry& r);
-void register_scattering(Registry& r);
+void register_scatter(Registry& r);
 void register_sorting(Registry& r);
-void register_comparing(Registry& r);
-void register_histograms(Registry& r);
-void register_joining(Registry& r);
-void register_rearranging(Registry& r);
+void register_compare(Registry& r);
+void register_histogram(Registry& r);
+void register_join(Registry& r);
+void register_rearrange(Registry& r);
 void register_matmul(Registry& r);
 void register_older_forms(Registry& r);
-void register_integer_products(Registry& r);
-void register_scaled_products(Registry& r);
+void register_matmul_integer(Registry& r);
+void register_matmul_scaled(Registry& r);
 void register_attention(Registry& r);
 void register_recurrence(Registry& r);
 void register_convolution(Registry& r);
 void register_fourier(Registry& r);
 void register_sparse(Registry& r);
-void register_quantised(Registry& r);
+void register_quantize(Registry& r);
 void register_pooling(Registry& r);
 
 // All of them. Called once, when the module loads.

@@ -17,8 +17,8 @@ KERNELS = {
         "RANGE T=dtype_i64", "RANGE T=dtype_bf16", "SPACE T=dtype_f32 EXPONENTS=0", "SPACE T=dtype_c64 EXPONENTS=0",
         "SPACE T=dtype_f16 EXPONENTS=1", "TRIANGLE T=dtype_i64 UPPER=0", "TRIANGLE T=dtype_i32 UPPER=1",
     ],
-    "index_lists.cuh": ["OFFSETS LISTS=2 RANK=1", "OFFSETS LISTS=8 RANK=3", "REPEAT T=dtype_i64"],
-    "indexed.cuh": [
+    "indexing.cuh": ["OFFSETS LISTS=2 RANK=1", "OFFSETS LISTS=8 RANK=3", "REPEAT T=dtype_i64"],
+    "indexed_walk.cuh": [
         "MOVE WORD=16 RANK=2 BIG=0 INDEX=dtype_i64 WRITE=0", "MOVE WORD=1 RANK=8 BIG=1 INDEX=dtype_i32 WRITE=1",
         "SERIAL T=dtype_f32 HOW=0 RANK=1 BIG=0 INDEX=dtype_i64", "SERIAL T=dtype_b8 HOW=2 RANK=3 BIG=0 INDEX=dtype_i32",
         "KEYS KEY=dtype_u32 WHOLE=0 RANK=1 INDEX=dtype_i64", "KEYS KEY=dtype_u64 WHOLE=1 RANK=2 INDEX=dtype_i32",
@@ -28,14 +28,14 @@ KERNELS = {
         "SLICES T=dtype_c64 HOW=1 RANK=1 BIG=0 VECTOR=2 FRESH=0 INDEX=int64_t",
         "CROSSING T=dtype_f32 HOW=0 RANK=1 BIG=0 VECTOR=4 FRESH=1 INDEX=int64_t",
     ],
-    "joining.cuh": ["WORD=16 BIG=0", "WORD=2 BIG=1"],
-    "matrices.cuh": ["ADDRESSES", "ROW_ORDER"],
-    "masks.cuh": ["MEAN T=dtype_f32", "MEAN T=dtype_i32", "MEAN T=dtype_c64", "SCATTER T=dtype_f16"],
-    "channels.cuh": [
+    "join.cuh": ["WORD=16 BIG=0", "WORD=2 BIG=1"],
+    "linalg.cuh": ["ADDRESSES", "ROW_ORDER"],
+    "scatter.cuh": ["MEAN T=dtype_f32", "MEAN T=dtype_i32", "MEAN T=dtype_c64", "SCATTER T=dtype_f16"],
+    "normalization_channels.cuh": [
         f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_{p} STATISTIC=dtype_{p} RUNNING=dtype_f32 VECTOR={vector} INSIDE={inside}"
         for kernel in range(5) for t, p, vector, inside in (("bf16", "f32", 8, kernel % 2),)
     ],
-    "class_losses.cuh": [
+    "loss.cuh": [
         f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_f32 THREADS={threads} VECTOR={vector} PER=1"
         for kernel in range(8) for t, threads, vector in (("bf16", 512, 8),)
     ],
@@ -59,7 +59,7 @@ KERNELS = {
         "ELEMENT=dtype_f32 PROBABILITY=dtype_f64", "ELEMENT=dtype_bf16 DROPOUT", "ELEMENT=dtype_f64 DROPOUT",
         "ELEMENT=dtype_f16 DROPOUT_BACKWARD", "ELEMENT=dtype_i64 PERMUTATION", "ELEMENT=dtype_f32 PERMUTATION_OF_FEW",
     ],
-    "rearranging.cuh": ["WORD=4 VECTOR=4 UPPER=0 BIG=0", "WORD=16 VECTOR=1 UPPER=1 BIG=1"],
+    "rearrange.cuh": ["WORD=4 VECTOR=4 UPPER=0 BIG=0", "WORD=16 VECTOR=1 UPPER=1 BIG=1"],
     "recurrence.cuh": [f"KERNEL={kernel} CELL={cell} ELEMENT=dtype_{t}" for kernel in range(3) for cell, t in ((0, "f16"), (1, "f32"), (2, "f64"), (3, "bf16"))],
     "reduction.cuh": [
         *(f"KERNEL={kernel} OPERATION={operation} ELEMENT=dtype_f32 COMPUTED=dtype_{'b8' if 4 <= operation <= 6 else 'f32'} RESULT=dtype_f32 VECTOR=4 CONTIGUOUS=0 BIG=0"
@@ -75,14 +75,14 @@ KERNELS = {
         f"KERNEL={kernel} ELEMENT=dtype_{t} RESULT=dtype_{r} LOG={log} THREADS={threads} VECTOR={vector} PER={per}"
         for kernel in range(6) for t, r, log, threads, vector, per in (("bf16", "f32", kernel % 2, 128 >> kernel, 4, 4),)
     ],
-    "sampling.cuh": [
+    "random_sampling.cuh": [
         f"ELEMENT=dtype_{t} RESULT=dtype_f64 {kernel}"
         for t in ("f32", "f64")
         for kernel in ("CHOOSE", "KEYS", "CUMULATE", "PICK", "POISSON", "GAMMA", "BINOMIAL", "SHARES", "GAMMA_GRADIENT",
                        "DIRICHLET_GRADIENT")
     ],
     "scaling.cuh": [""],
-    "searching.cuh": [
+    "compare.cuh": [
         "SEARCH T=dtype_f32 R=dtype_i64", "SEARCH T=dtype_i8 R=dtype_i32", "EXTREMES T=dtype_i64", "EXTREMES T=dtype_bf16", "COUNT T=dtype_i64",
         "INTERVALS T=dtype_f16", "INTERVALS T=dtype_f64",
     ],

@@ -182,7 +182,7 @@ def tree(tmp_path):
     "file, text, problem",
     [
         ("base/error.h", '#include "tensor/tensor.h"', "base/ includes tensor/tensor.h, but tensor/ stands above it"),
-        ("tensor/views.cpp", '#include "../autograd/node.h"', "autograd/ stands above it"),
+        ("tensor/view.cpp", '#include "../autograd/node.h"', "autograd/ stands above it"),
         ("ops/matmul.cpp", "#  include <cuda_runtime.h>", "ops/ includes cuda_runtime.h; only cuda/ may"),
         ("autograd/node.cpp", "#include <Python.h>", "only bindings/ may"),
         ("dispatch/call.cpp", "#include <nanobind/nanobind.h>", "only bindings/ may"),

@@ -62,7 +62,7 @@ def _whole_numbers(*shape):
     return (cresset.arange(float(cresset.Size(shape).numel())) * 7 % 11 - 5).reshape(shape)
 
 
-# Note [Fewer multiplications] in native/ops/winograd.h: images with 16, 32, ... channels and kernels of 3 x 3.
+# Note [Fewer multiplications] in native/ops/convolution_winograd.h: images with 16, 32, ... channels and kernels of 3 x 3.
 _TILED = [
     (2, 32, 32, 8, 8, 1),
     (3, 16, 48, 15, 22, 1),
@@ -91,7 +91,7 @@ def test_fewer_multiplications_give_the_same_whole_numbers(images, before, after
         assert (ours == definition).all()
 
 
-# Note [Sums over stretches] in native/ops/direct_convolution.h: rank, images, channels before and after, groups, size, kernel, stride, padding, dilation.
+# Note [Sums over stretches] in native/ops/convolution_direct.h: rank, images, channels before and after, groups, size, kernel, stride, padding, dilation.
 _DIRECT = [
     (2, 2, 20, 36, 1, (15, 17), (3, 3), (2, 2), (1, 1), (1, 1)),
     (2, 3, 3, 40, 1, (30, 31), (7, 7), (2, 2), (3, 3), (1, 1)),

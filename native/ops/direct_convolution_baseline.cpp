@@ -1,8 +1,0 @@
-// Convolutions by the definition for any processor.
-#include "ops/direct_tiles.h"
-
-namespace cresset {
-
-DirectKernels direct_kernels_baseline() { return kDirectKernels; }
-
-}  // namespace cresset

@@ -1,8 +1,0 @@
-// Winograd's convolution for processors with AVX2.
-#include "ops/winograd_tiles.h"
-
-namespace cresset {
-
-WinogradKernels winograd_kernels_avx2() { return {scratch, packed, pack, images, sums}; }
-
-}  // namespace cresset

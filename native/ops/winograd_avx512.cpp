@@ -1,8 +1,0 @@
-// Winograd's convolution for processors with AVX-512.
-#include "ops/winograd_tiles.h"
-
-namespace cresset {
-
-WinogradKernels winograd_kernels_avx512() { return {scratch, packed, pack, images, sums}; }
-
-}  // namespace cresset
