@@ -33,34 +33,15 @@ _DEVICES = {"CPU": "cpu", "CUDA": "cuda", "Meta": "meta", "cpu": "cpu", "cuda": 
 _AUTOGRAD = ("Autograd", "AutogradCPU", "AutogradCUDA")
 
 
-class OpOverload:
-    """One operator with one schema: what `torch.ops.<namespace>.<name>.<overload>` is."""
+class OpOverload(namespaces.OpOverload):
+    """An operator that a program defined."""
 
     def __init__(self, schema, tags=()):
-        self._schema, self.tags = schema, list(tags)
+        super().__init__(schema, tags)
         self._kernels = {}  # device type, or None for all -> function
         self._composite = self._autograd_kernel = self._fake = self._vmap_rule = None
         self._backward = self._setup_context = None
         self._checks_aliases = False
-        self.__name__ = f"{schema.op}.{schema.overload_name or 'default'}"
-        self.__module__ = f"torch.ops.{schema.namespace}"
-
-    @property
-    def namespace(self):
-        return self._schema.namespace
-
-    def name(self):
-        """The name with its namespace: 'mylib::scaled'."""
-        return self._schema.name + (f".{self._schema.overload_name}" if self._schema.overload_name else "")
-
-    def __str__(self):
-        return f"{self._schema.namespace}.{self.__name__}"
-
-    def __repr__(self):
-        return f"<OpOverload(op='{self._schema.namespace}.{self._schema.op}', overload='{self._schema.overload_name or 'default'}')>"
-
-    def schema_of_call(self, args, kwargs):
-        return self._schema.bind(args, kwargs)
 
     def __call__(self, *args, **kwargs):
         leaves = tree_leaves((args, kwargs))

@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass, field
 
 from .. import _native
-from .registry import functions, methods
 
 NAMESPACES = {}  # name -> OpNamespace
 
@@ -61,7 +60,7 @@ class Schema:
             before = argument.keyword_only
             arguments.append(argument.text)
         results = ", ".join(result.text for result in self.returns)
-        results = results if len(self.returns) == 1 else f"({results})"
+        results = results if len(self.returns) == 1 and not results.startswith("(") else f"({results})"
         return f"{self.name}{'.' + self.overload_name if self.overload_name else ''}({', '.join(arguments)}) -> {results}"
 
     __repr__ = __str__
@@ -100,18 +99,27 @@ def _split(text):
     return [part for part in parts if part]
 
 
+# A type: a word, or one of parts such as Dict(str, t), and after it which memory it shares, and whether it is a list of these or optional.
+_TYPE = r"([\w.]+(?:\((?:[^()]|\([^()]*\))*\))?[\w\[\]?()!|*>\- ]*?|\((?:[^()]|\([^()]*\))*\)(?:\([^()]*\))?[\[\]?]*)"
+_ALIAS = re.compile(r"(?<!Future)(?<!RRef)(?<!Await)\((?:[a-z]!?|[a-z*]!?(?:\|[a-z])*(?: ?-> ?[*a-z|]+)?)\)")  # (a), (a!), (a -> *), (b|a): which memory
+
+
 def _argument(piece, keyword_only):
-    match = re.fullmatch(r"([\w.]+(?:\([^)]*\))?[\w\[\]?]*)\s+(\w+)\s*(?:=\s*(.*))?", piece, re.S)
+    if piece == "...":
+        return Argument("", "...", text=piece)
+    match = re.fullmatch(_TYPE + r"\s+(\w+)\s*(?:=\s*(.*))?", piece, re.S)
     if match is None:
         raise RuntimeError(f"a parameter of a schema reads `Type name` or `Type name=default`, got {piece!r}")
     type_text, name, default = match.groups()
-    plain = re.sub(r"\([^)]*\)", "", type_text)
-    return Argument(name, plain, _default(default), default is not None, keyword_only, "!" in type_text, piece)
+    return Argument(name, _ALIAS.sub("", type_text), _default(default), default is not None, keyword_only, "!" in type_text, piece)
 
 
 def _result(piece):
-    type_text, _, name = piece.partition(" ")
-    return Argument(name, re.sub(r"\([^)]*\)", "", type_text), is_written="!" in type_text, text=piece)
+    match = re.fullmatch(_TYPE + r"(?:\s+(\w+))?", piece, re.S)
+    if piece != "..." and match is None:
+        raise RuntimeError(f"a result of a schema reads `Type` or `Type name`, got {piece!r}")
+    type_text, name = match.groups() if match else ("...", None)
+    return Argument(name or "", _ALIAS.sub("", type_text), is_written="!" in type_text, text=piece)
 
 
 def _default(text):
@@ -173,17 +181,51 @@ class OpNamespace:
         if not name.startswith("__"):
             packet = self.__dict__["_packets"].get(name)
             if packet is None and self.name == "aten":
-                packet = _ours(name)
+                from . import aten_table
+
+                packet = aten_table.packet(name)
+                if packet is not None:
+                    self._packets[name] = packet
             if packet is not None:
                 return packet
         hint = "; module 'cresset' has no operator of that name" if self.name == "aten" else ""
         raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'{hint}")
 
     def __dir__(self):
-        return sorted(self._packets)
+        from . import aten_table
+
+        return sorted({*self._packets, *(aten_table.names() if self.name == "aten" else ())})
 
     def __repr__(self):
         return f"<module 'torch.ops.{self.name}'>"
+
+
+class OpOverload:
+    """One operator with one schema: `torch.ops.<namespace>.<name>.<overload>`. What it runs, its kinds say."""
+
+    def __init__(self, schema, tags=()):
+        self._schema, self.tags = schema, list(tags)
+        self._overloadname = schema.overload_name or "default"
+        self._opname = schema.op
+        self.__name__ = f"{schema.op}.{self._overloadname}"
+        self.__module__ = f"torch.ops.{schema.namespace}"
+
+    @property
+    def namespace(self):
+        return self._schema.namespace
+
+    def name(self):
+        """The name with its namespace: 'mylib::scaled'."""
+        return self._schema.name + (f".{self._schema.overload_name}" if self._schema.overload_name else "")
+
+    def schema_of_call(self, args, kwargs):
+        return self._schema.bind(args, kwargs)
+
+    def __str__(self):
+        return f"{self._schema.namespace}.{self.__name__}"
+
+    def __repr__(self):
+        return f"<OpOverload(op='{self._schema.namespace}.{self._schema.op}', overload='{self._overloadname}')>"
 
 
 class OpOverloadPacket:
@@ -228,80 +270,6 @@ def namespace(name):
     if name not in NAMESPACES:
         NAMESPACES[name] = OpNamespace(name)
     return NAMESPACES[name]
-
-
-# ---- our own operators, under `aten`
-
-
-class AtenPacket:
-    """One of our operators under PyTorch's name. Its overloads are told apart by the arguments, so that all its overload names lead here."""
-
-    def __init__(self, name, function, overload=None):
-        self._name, self._function, self._overload = name, function, overload
-        self.__name__ = name if overload is None else f"{name}.{overload}"
-        self.__doc__ = getattr(function, "__doc__", None)
-        self.__module__ = "torch.ops.aten"
-
-    def __call__(self, *args, **kwargs):
-        return self._function(*args, **kwargs)
-
-    def overloads(self):
-        """The names of the overloads."""
-        return ["default"]
-
-    def __getattr__(self, overload):
-        if self.__dict__.get("_overload") is None and overload in _OVERLOADS:
-            return AtenPacket(self._name, self._function, overload)
-        raise AttributeError(f"The underlying op of 'aten.{self.__name__}' has no overload name '{overload}'")
-
-    def __eq__(self, other):
-        return isinstance(other, AtenPacket) and (self._name, self._overload) == (other._name, other._overload)
-
-    def __hash__(self):
-        return hash((self._name, self._overload))
-
-    def __repr__(self):
-        return f"aten.{self.__name__}"
-
-    __str__ = __repr__
-
-
-_OVERLOADS = {
-    "default", "Tensor", "Scalar", "out", "int", "dim", "self", "dtype", "device", "other", "Tensor_Scalar", "Scalar_Tensor", "Tensor_Tensor", "Tensor_mode", "Scalar_mode", "dim_IntList",
-    "correction", "names", "sizes", "start", "start_step", "low", "value", "src", "Size", "TensorList", "Tensor_out", "Scalar_out", "p", "p_dim", "mean", "unary_out", "grad_input",
-    "ScalarOpt_dim", "ScalarOpt_dtype", "stable", "vec", "generator", "int_out", "dim_max", "dim_min", "values", "values_stable", "dimname", "memory_format", "prim_Device",
-}  # fmt: skip
-
-
-def _to_copy(input, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
-    if layout not in (None, input.layout):
-        raise RuntimeError(f"_to_copy: to(options) doesn't support converting to a different layout, but got self.layout being {input.layout} and options.layout set as {layout}")
-    copied = input.to(device=device, dtype=dtype, non_blocking=non_blocking, copy=True, memory_format=memory_format)
-    return copied.pin_memory() if pin_memory else copied
-
-
-_ATEN_NAMES = {
-    "_to_copy": _to_copy,
-    "_unsafe_view": lambda input, size: input.reshape(size).clone(),
-    "_local_scalar_dense": lambda input: input.item(),
-    "sym_size": lambda input, dim=None: input.size(dim) if dim is not None else tuple(input.size()),
-    "sym_stride": lambda input, dim=None: input.stride(dim) if dim is not None else input.stride(),
-    "sym_numel": lambda input: input.numel(),
-    "lift_fresh": lambda input: input,
-}
-
-
-def _ours(name):
-    function = _ATEN_NAMES.get(name) or functions.get(name) or methods.get(name) or _native.operators().get(name)
-    if function is None and name.startswith("linalg_"):
-        import cresset
-
-        function = getattr(cresset.linalg, name[7:], None)
-    if function is None:
-        return None
-    packet = AtenPacket(name, function)
-    namespace("aten")._packets[name] = packet
-    return packet
 
 
 def load_library(path):

@@ -1,0 +1,365 @@
+"""Operators of PyTorch's `aten` whose arguments differ from those of the functions that programs call: reductions and modes as numbers,
+padding by kind, resizing by kind. Each is made of ours. Files of recorded programs name these.
+"""
+
+import importlib
+
+import cresset
+
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def _functional():
+    return importlib.import_module(
+        "cresset.nn.functional"
+    )  # the layers' functions, which stand above and are there when one is called
+
+
+# ---- convolution
+
+
+def _convolution(
+    input, weight, bias, stride, padding, dilation, transposed, output_padding, groups,
+    benchmark=False, deterministic=False, cudnn_enabled=True, allow_tf32=True,
+):  # fmt: skip
+    """`convolution`, with switches for other backends."""
+    return cresset.convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+def _convolution_mode(input, weight, bias, stride, padding, dilation, groups):
+    """A convolution whose padding is "same" or "valid"."""
+    function = (cresset.conv1d, cresset.conv2d, cresset.conv3d)[weight.dim() - 3]
+    return function(input, weight, bias, stride, padding, dilation, groups)
+
+
+# ---- normalization
+
+
+def _softmax(input, dim, half_to_float=False):
+    """softmax; `half_to_float`: in float32."""
+    return cresset.softmax(input, dim, cresset.float32 if half_to_float else None)
+
+
+def _log_softmax(input, dim, half_to_float=False):
+    """log_softmax; `half_to_float`: in float32."""
+    return cresset.log_softmax(input, dim, cresset.float32 if half_to_float else None)
+
+
+def _safe_softmax(input, dim, dtype=None):
+    """softmax, where a row of -inf gives zeros."""
+    found = cresset.softmax(input, dim, dtype)
+    return cresset.where((input == float("-inf")).all(dim, keepdim=True), cresset.zeros_like(found), found)
+
+
+def _native_batch_norm_legit(input, weight, bias, running_mean, running_var, training, momentum, eps) -> tuple:
+    """native_batch_norm: the result, mean and inverse deviation."""
+    return cresset.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+def _native_batch_norm_legit_no_training(input, weight, bias, running_mean, running_var, momentum, eps) -> tuple:
+    """native_batch_norm with the statistics of the module."""
+    found = cresset.native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
+    return found[0], input.new_empty(0), input.new_empty(0)
+
+
+def norm_except_dim(v, pow=2, dim=0):
+    """The norms along all dimensions but one, which keep their places."""
+    if dim == -1:
+        return v.norm(pow)
+    return cresset.linalg.vector_norm(v, pow, [d for d in range(v.dim()) if d != dim % v.dim()], keepdim=True)
+
+
+def _weight_norm(v, g, dim=0):
+    """v scaled to the norms g along `dim`."""
+    return v * (g / norm_except_dim(v, 2, dim))
+
+
+# ---- losses
+
+
+def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
+    """nn.functional.cross_entropy."""
+    return _functional().cross_entropy(
+        input,
+        target,
+        weight,
+        ignore_index=ignore_index,
+        reduction=REDUCTIONS[reduction],
+        label_smoothing=label_smoothing,
+    )
+
+
+def nll_loss(input, target, weight=None, reduction=1, ignore_index=-100):
+    """nn.functional.nll_loss."""
+    return _functional().nll_loss(input, target, weight, ignore_index=ignore_index, reduction=REDUCTIONS[reduction])
+
+
+def binary_cross_entropy(input, target, weight=None, reduction=1):
+    """nn.functional.binary_cross_entropy."""
+    return _functional().binary_cross_entropy(input, target, weight, reduction=REDUCTIONS[reduction])
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1):
+    """nn.functional.binary_cross_entropy_with_logits."""
+    return cresset.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+
+
+def kl_div(input, target, reduction=1, *, log_target=False):
+    """nn.functional.kl_div."""
+    return cresset.kl_div(input, target, reduction, log_target=log_target)
+
+
+def mse_loss(input, target, reduction=1):
+    """nn.functional.mse_loss."""
+    return _functional().mse_loss(input, target, reduction=REDUCTIONS[reduction])
+
+
+def l1_loss(input, target, reduction=1):
+    """nn.functional.l1_loss."""
+    return _functional().l1_loss(input, target, reduction=REDUCTIONS[reduction])
+
+
+def smooth_l1_loss(input, target, reduction=1, beta=1.0):
+    """nn.functional.smooth_l1_loss."""
+    return _functional().smooth_l1_loss(input, target, reduction=REDUCTIONS[reduction], beta=beta)
+
+
+def huber_loss(input, target, reduction=1, delta=1.0):
+    """nn.functional.huber_loss."""
+    return _functional().huber_loss(input, target, reduction=REDUCTIONS[reduction], delta=delta)
+
+
+def soft_margin_loss(input, target, reduction=1):
+    """nn.functional.soft_margin_loss."""
+    return _functional().soft_margin_loss(input, target, reduction=REDUCTIONS[reduction])
+
+
+def multi_margin_loss(input, target, p=1, margin=1, weight=None, reduction=1):
+    """nn.functional.multi_margin_loss."""
+    return _functional().multi_margin_loss(input, target, p, margin, weight, reduction=REDUCTIONS[reduction])
+
+
+def multilabel_margin_loss(input, target, reduction=1):
+    """nn.functional.multilabel_margin_loss."""
+    return _functional().multilabel_margin_loss(input, target, reduction=REDUCTIONS[reduction])
+
+
+# ---- padding
+
+
+def pad(input, pad, mode="constant", value=None):
+    """nn.functional.pad."""
+    return _functional().pad(input, list(pad), mode, value)
+
+
+def _padded(mode):
+    def padded(input, padding):
+        return _functional().pad(input, list(padding), mode)
+
+    return padded
+
+
+# ---- resizing
+
+
+def _resized(mode, corners):
+    """Resizing by sizes, or by factors: the two orders in which PyTorch's operators take them."""
+
+    def resized(input, output_size, *rest, scale_factors=None):
+        options = {"align_corners": bool(rest[0])} if corners else {}
+        return _resize(input, output_size, scale_factors or (rest[1:] if corners else rest), mode=mode, **options)
+
+    return resized
+
+
+def _resized_smoothly(mode):
+    def resized(input, output_size, align_corners, *scales):
+        return _resize(input, output_size, scales, mode=mode, align_corners=align_corners, antialias=True)
+
+    return resized
+
+
+def _resize(input, size, scales, **options):
+    """Factors, where they are given, say more exactly than the sizes which element is taken."""
+    factors = scales[0] if len(scales) == 1 and isinstance(scales[0], (list, tuple)) else scales
+    if factors and None not in factors:
+        return _functional().interpolate(input, scale_factor=list(factors), recompute_scale_factor=False, **options)
+    return _functional().interpolate(input, size=list(size), **options)
+
+
+# ---- what a tensor says of itself
+
+
+def size(input, dim=None):
+    """The sizes, or one of them."""
+    return list(input.size()) if dim is None else input.size(dim)
+
+
+def stride(input, dim=None):
+    """The strides, or one of them."""
+    return list(input.stride()) if dim is None else input.stride(dim)
+
+
+def _to_copy(input, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
+    if layout not in (None, input.layout):
+        raise RuntimeError(
+            f"_to_copy: to(options) doesn't support converting to a different layout, but got self.layout being {input.layout} and options.layout set as {layout}"
+        )
+    copied = input.to(device=device, dtype=dtype, non_blocking=non_blocking, copy=True, memory_format=memory_format)
+    return copied.pin_memory() if pin_memory else copied
+
+
+def to(
+    input,
+    *args,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=None,
+    non_blocking=False,
+    copy=False,
+    memory_format=None,
+):
+    """Tensor.to, with the arguments of all its overloads."""
+    if layout not in (None, input.layout):
+        raise RuntimeError(
+            f"to: doesn't support converting to a different layout, but got self.layout being {input.layout} and options.layout set as {layout}"
+        )
+    names = ("non_blocking", "copy", "memory_format")
+    options = {
+        "dtype": dtype,
+        "device": device,
+        "non_blocking": non_blocking,
+        "copy": copy,
+        "memory_format": memory_format,
+    }
+    if args:
+        *first, rest = (1, args[1:]) if not _is_device(args[0]) or len(args) < 2 else (2, args[2:])
+        head = args[: first[0]]
+        if isinstance(head[0], cresset.Tensor):
+            options.update(dtype=head[0].dtype, device=head[0].device)
+        elif isinstance(head[0], cresset.dtype):
+            options["dtype"] = head[0]
+        elif head[0] is not None:
+            options["device"] = head[0]
+        if len(head) == 2:
+            options["dtype"] = head[1]
+        options.update(zip(names, rest, strict=False))
+    moved = input.to(**{name: value for name, value in options.items() if value is not None})
+    return moved.pin_memory() if pin_memory else moved
+
+
+def _is_device(value):
+    return value is None or isinstance(value, (cresset.device, str))
+
+
+def scaled_dot_product_attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
+):
+    """nn.functional.scaled_dot_product_attention."""
+    return _functional().scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+
+
+def gelu(input, *, approximate="none"):
+    """nn.functional.gelu."""
+    return _functional().gelu(input, approximate=approximate)
+
+
+def embedding_bag(
+    weight,
+    indices,
+    offsets,
+    scale_grad_by_freq=False,
+    mode=0,
+    sparse=False,
+    per_sample_weights=None,
+    include_last_offset=False,
+    padding_idx=None,
+) -> tuple:
+    """nn.functional.embedding_bag, with the mode as a number. Only the first result is computed."""
+    found = _functional().embedding_bag(
+        indices, weight, offsets, scale_grad_by_freq=scale_grad_by_freq, mode=("sum", "mean", "max")[mode], sparse=sparse,
+        per_sample_weights=per_sample_weights, include_last_offset=include_last_offset, padding_idx=padding_idx,
+    )  # fmt: skip
+    return (found, *(indices.new_empty(0) for _ in range(3)))
+
+
+def max_pool2d_with_indices(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False) -> tuple:
+    """max_pool2d with the places of the largest elements."""
+    return _functional().max_pool2d(
+        input, kernel_size, list(stride) or None, padding, dilation, ceil_mode, return_indices=True
+    )
+
+
+def _pooled(name):
+    def pooled(input, kernel_size, stride=(), *rest, **named):
+        step = stride if isinstance(stride, int) else list(stride) or None
+        return getattr(cresset if name[-2] == "1" or name.startswith("max") else _functional(), name)(
+            input, kernel_size, step, *rest, **named
+        )
+
+    return pooled
+
+
+def im2col(input, kernel_size, dilation, padding, stride):
+    """nn.functional.unfold."""
+    return _functional().unfold(input, list(kernel_size), list(dilation), list(padding), list(stride))
+
+
+def col2im(input, output_size, kernel_size, dilation, padding, stride):
+    """nn.functional.fold."""
+    return _functional().fold(input, list(output_size), list(kernel_size), list(dilation), list(padding), list(stride))
+
+
+forms = {
+    "_convolution": _convolution, "_convolution_mode": _convolution_mode, "_softmax": _softmax, "_log_softmax": _log_softmax, "_safe_softmax": _safe_softmax,
+    "norm_except_dim": norm_except_dim, "_weight_norm": _weight_norm, "_native_batch_norm_legit": _native_batch_norm_legit, "_native_batch_norm_legit_no_training": _native_batch_norm_legit_no_training,
+    "cross_entropy_loss": cross_entropy_loss, "nll_loss": nll_loss, "nll_loss_nd": nll_loss, "nll_loss2d": nll_loss, "binary_cross_entropy": binary_cross_entropy,
+    "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits, "kl_div": kl_div, "mse_loss": mse_loss, "l1_loss": l1_loss, "smooth_l1_loss": smooth_l1_loss,
+    "huber_loss": huber_loss, "soft_margin_loss": soft_margin_loss, "multi_margin_loss": multi_margin_loss, "multilabel_margin_loss": multilabel_margin_loss,
+    "pad": pad, **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2, 3)}, **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2, 3)},
+    "upsample_nearest1d": _resized("nearest", False), "upsample_nearest2d": _resized("nearest", False), "upsample_nearest3d": _resized("nearest", False),
+    **{f"_upsample_nearest_exact{n}d": _resized("nearest-exact", False) for n in (1, 2, 3)},
+    "upsample_linear1d": _resized("linear", True), "upsample_bilinear2d": _resized("bilinear", True), "upsample_bicubic2d": _resized("bicubic", True),
+    "upsample_trilinear3d": _resized("trilinear", True), "_upsample_bilinear2d_aa": _resized_smoothly("bilinear"), "_upsample_bicubic2d_aa": _resized_smoothly("bicubic"),
+    "size": size, "stride": stride, "sym_size": size, "sym_stride": stride, "sym_numel": lambda input: input.numel(), "numel": lambda input: input.numel(),
+    "dim": lambda input: input.dim(), "item": lambda input: input.item(), "_local_scalar_dense": lambda input: input.item(),
+    "is_contiguous": lambda input: input.is_contiguous(), "element_size": lambda input: input.element_size(), "storage_offset": lambda input: input.storage_offset(),
+    "is_pinned": lambda input: input.is_pinned(), "requires_grad_": lambda input, requires_grad=True: input.requires_grad_(requires_grad),
+    "_version": lambda input: input._version, "is_leaf": lambda input: input.is_leaf, "result_type": lambda a, b: cresset.result_type(a, b),
+    "mT": lambda input: input.mT, "mH": lambda input: input.mH, "matrix_H": lambda input: input.H, "numpy_T": lambda input: input.T,
+    "_to_copy": _to_copy, "to": to, "_unsafe_view": lambda input, size: input.reshape(size).clone(), "lift_fresh": lambda input: input, "lift": lambda input: input,
+    "lift_fresh_copy": lambda input: input.clone(), "data": lambda input: input.data, "pin_memory": lambda input, device=None: input.pin_memory(),
+    "_reshape_alias": lambda input, size, stride: input.as_strided(size, stride), "_unsafe_index": lambda input, indices: cresset.ops.aten.index(input, indices),
+    "scaled_dot_product_attention": scaled_dot_product_attention, "gelu": gelu, "embedding_bag": embedding_bag, "max_pool2d_with_indices": max_pool2d_with_indices,
+    **{name: _pooled(name) for name in ("avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d")}, "im2col": im2col, "col2im": col2im,
+    "__and__": lambda a, b: a & b, "__or__": lambda a, b: a | b, "__xor__": lambda a, b: a ^ b, "__lshift__": lambda a, b: a << b, "__rshift__": lambda a, b: a >> b,
+    "__iand__": lambda a, b: a.__iand__(b), "__ior__": lambda a, b: a.__ior__(b), "__ixor__": lambda a, b: a.__ixor__(b),
+    "one_hot": lambda input, num_classes=-1: _functional().one_hot(input, num_classes), "log_sigmoid": lambda input: _functional().logsigmoid(input),
+    "glu": lambda input, dim=-1: _functional().glu(input, dim), "cuda": lambda input: input.cuda(), "cpu": lambda input: input.cpu(),
+    "linalg_norm": lambda *args, **kwargs: cresset.linalg.norm(*args, **kwargs),
+}  # fmt: skip
+
+_PREFIXES = {"linalg_": "linalg", "fft_": "fft", "special_": "special"}
+
+
+def function(name):
+    """What runs `aten::<name>` here, where the package's namespaces have it under another one; None if nothing does."""
+    if name in forms:
+        return forms[name]
+    for prefix, module in _PREFIXES.items():
+        if name.startswith(prefix):
+            return getattr(importlib.import_module(f"cresset.{module}"), name[len(prefix) :], None)
+    if name.startswith("__"):
+        return None
+    return importlib.import_module("cresset.nn.functional.root").functions.get(name) or _of_layers(name)
+
+
+def _of_layers(name):
+    """The functions of layers whose arguments aten has in the same order."""
+    same = {"adaptive_avg_pool2d", "adaptive_avg_pool3d", "pad_sequence", "celu_", "gelu_"}
+    if name in ("adaptive_max_pool2d", "adaptive_max_pool3d"):
+        return lambda input, output_size: getattr(_functional(), name)(input, output_size, return_indices=True)
+    return getattr(_functional(), name, None) if name in same else None

@@ -1,0 +1,121 @@
+"""`torch.ops.aten`: our operators under PyTorch's names and schemas.
+
+`aten_schemas.txt` has PyTorch's schemas of what programs in its files call, one a line (`tools/aten_schemas.py` prints it). Tracing, scripting, files
+of programs and exported programs all look here: which overloads a name has, what their arguments are, and what runs them.
+"""
+
+import functools
+import re
+from pathlib import Path
+
+from .. import _native
+from . import aten_forms
+from .namespaces import OpOverload, Schema
+from .registry import functions, methods
+
+TABLE = Path(__file__).with_name("aten_schemas.txt")
+
+# Operators that take a number where the schema says Tensor; PyTorch's functions do not offer their overloads for numbers.
+NUMBERS_AS_TENSORS = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"}
+
+
+@functools.cache
+def _lines():
+    """{name: the lines of its overloads}, in PyTorch's order."""
+    found = {}
+    for line in TABLE.read_text().splitlines():
+        found.setdefault(re.match(r"[\w:]+", line)[0], []).append(line)
+    return found
+
+
+def names():
+    """The names under aten that can be called."""
+    return [name[6:] for name in _lines() if name.startswith("aten::") and function(name[6:]) is not None]
+
+
+@functools.cache
+def overloads(name):
+    """The Schemas of "aten::add" or "prim::min", in PyTorch's order; none if there is no such name."""
+    return tuple(map(Schema, _lines().get(name, ())))
+
+
+@functools.cache
+def find(qualified):
+    """The Schema of "aten::add.Tensor", or of "aten::relu", whose overload has no name. A KeyError if there is none."""
+    name, _, overload = qualified.partition(".")
+    for schema in overloads(name):
+        if schema.overload_name == ("" if overload == "default" else overload):
+            return schema
+    raise KeyError(
+        f"aten: there is no operator {qualified!r}; {name} has the overloads {[s.overload_name for s in overloads(name)]}"
+    )
+
+
+@functools.cache
+def function(name):
+    """What runs `aten::<name>` here, called with the schema's arguments; None if nothing does."""
+    own = aten_forms.forms.get(name)
+    return own or functions.get(name) or methods.get(name) or _native.operators().get(name) or aten_forms.function(name)
+
+
+class AtenPacket:
+    """`torch.ops.aten.<name>`: the overloads of one of our operators. A call finds out by its arguments which is meant."""
+
+    def __init__(self, name, run):
+        self.__name__, self._run, self._overloads = name, run, {}
+        self._qualified_op_name = f"aten::{name}"
+        self.__doc__ = getattr(run, "__doc__", None)
+        self.__module__ = "torch.ops.aten"
+
+    def __call__(self, *args, **kwargs):
+        return self._run(*args, **kwargs)
+
+    def overloads(self):
+        """The names of the overloads."""
+        return [schema.overload_name or "default" for schema in overloads(self._qualified_op_name)] or ["default"]
+
+    def __getattr__(self, overload):
+        made = self.__dict__["_overloads"]
+        if overload not in made:
+            if overload not in self.overloads():
+                raise AttributeError(f"The underlying op of 'aten.{self.__name__}' has no overload name '{overload}'")
+            known = overloads(self._qualified_op_name)
+            made[overload] = AtenOverload(
+                self,
+                find(f"{self._qualified_op_name}.{overload}")
+                if known
+                else Schema(f"aten::{self.__name__}(...) -> Tensor"),
+            )
+        return made[overload]
+
+    def __repr__(self):
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __str__(self):
+        return f"aten.{self.__name__}"
+
+
+class AtenOverload(OpOverload):
+    """`torch.ops.aten.<name>.<overload>`: one of our operators with one of PyTorch's schemas."""
+
+    def __init__(self, packet, schema):
+        super().__init__(schema)
+        self.overloadpacket, self._run = packet, packet._run
+        self.__doc__ = packet.__doc__
+
+    def __call__(self, *args, **kwargs):
+        return self._run(*args, **kwargs)
+
+    def __reduce__(self):
+        return _overload_named, (self._schema.op, self._overloadname)
+
+
+def _overload_named(name, overload):
+    return getattr(packet(name), overload)
+
+
+@functools.cache
+def packet(name):
+    """`torch.ops.aten.<name>`; None if nothing here runs it."""
+    run = function(name)
+    return None if run is None else AtenPacket(name, run)
