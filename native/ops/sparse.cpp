@@ -1,5 +1,5 @@
 // Products with sparse matrices. A matrix is given by its rows: those of row r have the places crow[r] to crow[r + 1] in `col` (their
-// columns) and `values`. cresset/sparse brings every other layout into this form; what it is to autograd is in cresset/ops/sparse_products.py.
+// columns) and `values`. cresset/sparse brings every other layout into this form; what it is to autograd is in cresset/ops/sparse.py.
 #include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"

@@ -396,7 +396,7 @@ def type(self, dtype=None, non_blocking=False, **kwargs):
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor with a copy of `data` and, unless said otherwise, this tensor's dtype and device."""
-    from .ops.checking import only_strided
+    from .ops.check import only_strided
 
     only_strided("new_tensor", layout)
     made = _native.make_tensor(data, dtype or self.dtype, device or self.device)

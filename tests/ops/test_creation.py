@@ -270,3 +270,69 @@ class TestGradients:
 def test_polar_is_absolute_value_and_angle():
     z = cresset.polar(cresset.tensor([2.0]), cresset.tensor([math.pi / 2]))
     assert z.real.item() == pytest.approx(0, abs=1e-6) and z.imag.item() == pytest.approx(2)
+
+
+def test_complex_numbers_from_parts():
+    real, imag = cresset.tensor([3.0, 0.0]), cresset.tensor([4.0])
+    assert cresset.complex(real, imag).tolist() == [3 + 4j, 4j]
+    z = cresset.polar(cresset.tensor([5.0]), cresset.tensor([math.pi / 2]))
+    assert z.tolist() == [pytest.approx(5j, abs=1e-6)]
+
+
+def test_gradient_reaches_both_parts():
+    real, imag = cresset.ones(1, requires_grad=True), cresset.ones(1, requires_grad=True)
+    z = cresset.complex(real, imag)
+    (z.real * 2 + z.imag * 3).sum().backward()
+    assert (real.grad.item(), imag.grad.item()) == (2.0, 3.0)
+
+
+def test_scalar_tensor_has_the_default_dtype():
+    assert cresset.scalar_tensor(3).dtype == cresset.float32
+    assert cresset.scalar_tensor(3, dtype=cresset.int64).dtype == cresset.int64
+
+
+@pytest.mark.parametrize("offset", [-2, 0, 1])
+@pytest.mark.parametrize("part", ["tril", "triu"])
+def test_indices_of_a_triangle_point_at_it(part, offset):
+    whole = cresset.ones(3, 4)
+    rows, columns = getattr(cresset, part + "_indices")(3, 4, offset)
+    marked = cresset.zeros(3, 4)
+    marked[rows, columns] = 1
+    assert cresset.equal(marked, getattr(cresset, part)(whole, offset))
+
+
+def test_vander_counts_powers_down_or_up():
+    x = cresset.tensor([2, 3], dtype=cresset.int32)
+    assert cresset.vander(x, 3).tolist() == [[4, 2, 1], [9, 3, 1]]
+    assert cresset.vander(x, 3, increasing=True).tolist() == [[1, 2, 4], [1, 3, 9]]
+    assert cresset.vander(x).dtype == cresset.int64
+
+
+def test_range_has_its_end():
+    with pytest.warns(UserWarning, match="deprecated"):
+        assert cresset.range(1, 3).tolist() == [1.0, 2.0, 3.0]
+        assert cresset.range(3, 1, -1, dtype=cresset.int64).tolist() == [3, 2, 1]
+
+
+def test_empty_permuted_lies_in_memory_as_asked():
+    x = cresset.empty_permuted((2, 3, 4), (0, 2, 1), dtype=cresset.int64)
+    assert x.shape == (2, 3, 4) and x.stride() == (12, 1, 3) and x.dtype == cresset.int64
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: cresset.complex(x, x.double()), RuntimeError, "Expected object of scalar type"),
+        (lambda x: cresset.complex(x.long(), x.long()), RuntimeError, "Half, Float or Double"),
+        (lambda x: cresset.complex(x, 1), TypeError, r"argument 'imag' \(position 2\) must be Tensor, not int"),
+        (lambda x: cresset.tril_indices(-1, 2), RuntimeError, "row must be non-negative, got -1"),
+        (lambda x: cresset.vander(x.reshape(1, -1)), RuntimeError, "one-dimensional"),
+        (lambda x: cresset.range(1, 0), RuntimeError, "inconsistent with step sign"),
+        (lambda x: cresset.range(0, 1, 0), RuntimeError, "step must be nonzero"),
+        (lambda x: cresset.empty_permuted((2, 3), (1, 1)), RuntimeError, "Duplicate dim not allowed"),
+        (lambda x: cresset.empty_permuted((2, 3), (1,)), RuntimeError, r"len\(physical_layout\) = 1"),
+    ],
+)
+def test_error_says_what_is_wrong(call, error, message):
+    with pytest.raises(error, match=message):
+        call(cresset.zeros(8))

@@ -1,4 +1,4 @@
-"""Statistics, differences, histograms, distances."""
+"""Statistics: quantiles, spread, covariance."""
 
 import math
 
@@ -57,77 +57,6 @@ def test_covariance_with_weights_counts_repeated_observations():
     times = cresset.tensor([1, 2, 1])
     assert cresset.allclose(x.cov(fweights=times), x.repeat_interleave(times, 1).cov())
     assert x.corrcoef().diagonal().tolist() == pytest.approx([1.0, 1.0])
-
-
-def test_logcumsumexp_does_not_overflow():
-    x = cresset.tensor([1000.0, 1000.0, -1000.0])
-    assert x.logcumsumexp(0).tolist() == pytest.approx([1000.0, 1000.0 + math.log(2), 1000.0 + math.log(2)])
-
-
-def test_differences_and_their_sums():
-    x = cresset.tensor([1.0, 4.0, 9.0, 16.0])
-    assert x.diff().tolist() == [3.0, 5.0, 7.0]
-    assert x.diff(n=2).tolist() == [2.0, 2.0]
-    assert x.diff(prepend=cresset.zeros(1)).cumsum(0).tolist() == x.tolist()
-    assert cresset.tensor([True, False, False]).diff().tolist() == [True, False]
-    assert cresset.trapezoid(x, cresset.tensor([0.0, 1.0, 3.0, 4.0])).item() == 2.5 + 13.0 + 12.5
-    assert cresset.cumulative_trapezoid(x, dx=2).tolist() == [5.0, 18.0, 43.0]
-
-
-def test_gradient_is_exact_for_parabolas_on_any_grid():
-    place = cresset.tensor([0.0, 1.0, 3.0, 4.0, 7.0], dtype=cresset.float64)
-    (slope,) = cresset.gradient(place * place, spacing=(place,), edge_order=2)
-    assert cresset.allclose(slope, 2 * place)
-
-
-def test_the_ends_of_a_gradient_weigh_three_points():
-    square = cresset.tensor([1.0, 4.0, 9.0, 16.0])
-    # At the start (-1.5 * 1 + 2 * 4 - 0.5 * 9) / 0.5, at the end (0.5 * 4 - 2 * 9 + 1.5 * 16) / 0.5.
-    assert cresset.gradient(square, spacing=0.5, edge_order=2)[0].tolist() == [4.0, 8.0, 12.0, 16.0]
-    assert cresset.gradient(cresset.tensor([1, 4]))[0].tolist() == [3.0, 3.0]
-
-
-def test_histograms_count_every_element_once():
-    x = cresset.tensor([0.0, 0.5, 1.0, 1.0, 3.0])
-    assert x.histc(3).tolist() == [2.0, 2.0, 1.0]
-    assert x.histc(2, min=0, max=1).tolist() == [1.0, 3.0]
-    count, edges = x.histogram(cresset.tensor([0.0, 1.0, 3.0]))
-    assert count.tolist() == [2.0, 3.0] and edges.tolist() == [0.0, 1.0, 3.0]
-    density, edges = x.histogram(4, density=True)
-    assert (density * edges.diff()).sum().item() == pytest.approx(1.0)
-
-
-def test_histogramdd_of_points():
-    points = cresset.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    count, edges = cresset.histogramdd(points, [2, 2], weight=cresset.tensor([1.0, 2.0, 4.0]))
-    assert count.tolist() == [[1.0, 2.0], [0.0, 4.0]]
-    assert [edge.tolist() for edge in edges] == [[0.0, 0.5, 1.0]] * 2
-
-
-def test_bincount_sums_weights():
-    x = cresset.tensor([0, 2, 2])
-    assert x.bincount(cresset.tensor([1.0, 2.0, 4.0]), minlength=4).tolist() == [1.0, 0.0, 6.0, 0.0]
-
-
-@pytest.mark.parametrize("p", [0, 1, 2, 3, float("inf")])
-def test_all_ways_to_a_distance_agree(p):
-    x = cresset.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]], dtype=cresset.float64)
-    matrix, pairs = cresset.cdist(x, x, p), cresset.pdist(x, p)
-    assert cresset.allclose(pairs, matrix[[0, 0, 1], [1, 2, 2]])
-    assert cresset.allclose(cresset.dist(x[0], x[1], p), matrix[0, 1])
-
-
-def test_euclidean_distances_by_matrix_product_have_a_gradient_at_zero():
-    x = cresset.arange(60, dtype=cresset.float64).reshape(30, 2).requires_grad_()
-    distance = cresset.cdist(x, x)
-    assert cresset.allclose(distance, cresset.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist"), atol=1e-6)
-    distance.sum().backward()
-    assert x.grad.isfinite().all()
-
-
-def test_renorm_shrinks_only_long_rows():
-    x = cresset.tensor([[3.0, 4.0], [0.3, 0.4]])
-    assert cresset.allclose(x.renorm(2, 0, 1.0), cresset.tensor([[0.6, 0.8], [0.3, 0.4]]))
 
 
 @pytest.mark.parametrize(

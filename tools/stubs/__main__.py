@@ -156,6 +156,9 @@ def main():
     printer = Printer()
     texts = {printer.sources[name][1].relative_to(PACKAGE.parent).with_suffix(".pyi"): printer.module(name) for name in printer.sources}
     texts[pathlib.Path("cresset/_native.pyi")] = printer.native()
+    for stub in (folder / "cresset").rglob("*.pyi"):  # of modules that have another name now
+        if stub.relative_to(folder) not in texts:
+            stub.unlink()
     for path, text in texts.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ import enum
 import warnings
 
 from .. import _native
-from ..ops.attention_forms import SDPAParams, allowed, only_forms, set_forms, why_not
+from ..ops.attention_choice import SDPAParams, allowed, only_forms, set_forms, why_not
 from .precision import FloatPrecision, on_change
 from .settings import boolean
 

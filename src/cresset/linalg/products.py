@@ -2,7 +2,7 @@
 
 import cresset
 
-from ..ops.contractions import multi_dot as _chain
+from ..ops.matmul_contraction import multi_dot as _chain
 from ..ops.dimensions import wrap_dim
 from .calling import identity_in_place_of, with_out, with_tensors
 from .checking import check_square_shape

@@ -7,10 +7,10 @@ from . import autocast, registry
 
 # The topics, one module each. Order matters only for names that a later topic redefines.
 TOPICS = (
-    "formulas", "viewing", "conversion", "arithmetic_forms", "creation", "random", "reducing", "scanning", "normalizing", "class_losses", "indexing", "scattering", "sorting", "products", "attention", "recurrence", "convolving", "pooling",
-    "rearranging", "joining", "diagonals", "copies", "contractions", "statistics", "differences", "histograms", "distances", "comparing", "ordering", "windows",
-    "spectrograms", "matrices", "foreach", "scaling", "sparse_products", "layouts", "segments", "checking", "bits", "older_forms",
-    "quantizing",
+    "formulas", "view", "copy", "arithmetic", "metadata", "creation", "random", "reduction", "scan", "softmax", "normalization", "loss", "indexing", "scatter",
+    "sorting", "matmul", "matmul_contraction", "attention", "recurrence", "convolution", "pooling", "rearrange", "join", "diagonal", "statistics",
+    "difference", "histogram", "distance", "compare", "window", "fourier", "linalg", "foreach", "scaling", "sparse", "sparse_layout", "segment", "check",
+    "bits", "quantize",
 )  # fmt: skip
 
 for _topic in TOPICS:

@@ -6,7 +6,7 @@ leaf that wants a gradient; `out=` takes the result.
 
 import cresset
 
-from .checking import only_strided
+from .check import only_strided
 from .dimensions import sizes
 from .registry import function, operator
 

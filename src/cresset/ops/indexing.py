@@ -1,4 +1,4 @@
-"""Reading through indices and masks: documentation and derivatives. Writing through them is in `scattering.py`."""
+"""Reading through indices and masks: documentation and derivatives. Writing through them is in `scatter.py`."""
 
 import cresset
 

@@ -128,6 +128,18 @@ def _in_place(definition, public):
     return in_place
 
 
+def functions_in_place(*names):
+    """Offer methods that change their tensor as functions, too: cresset.<name>_(tensor, ...)."""
+    for name in names:
+
+        def in_place(input, *args, _name=name, **kwargs):
+            return getattr(input, _name)(*args, **kwargs)
+
+        in_place.__name__ = in_place.__qualname__ = name
+        in_place.__doc__ = f"Tensor.{name}."
+        functions.setdefault(name, in_place)
+
+
 def alias(name, *others):
     """Offer what is known as `name` under further names as well."""
     for table in (functions, methods):

@@ -1,5 +1,5 @@
-"""Statistics: quantiles, covariance, means that pass over nan. Plain moments and extremes are in `reducing.py`, histograms in
-`histograms.py`, distances in `distances.py`, finite differences in `differences.py`."""
+"""Statistics: quantiles, covariance, means that pass over nan. Plain moments and extremes are in `reduction.py`, histograms in
+`histogram.py`, distances in `distance.py`, finite differences in `difference.py`."""
 
 import math
 

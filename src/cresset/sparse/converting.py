@@ -5,7 +5,7 @@ import math
 import cresset
 from cresset import _native
 
-from ..ops.sparse_products import row_of_each, sort_rows
+from ..ops.sparse import row_of_each, sort_rows
 from .compressed import BLOCKED, BY_ROW, LAYOUTS, CompressedTensor, batch_items, batched, compressed
 from .coo import CooTensor, coo, dense_to_coo, flattened, summed_at
 from .tensor import LAYOUT_NAMES

@@ -4,7 +4,7 @@ import math
 
 import cresset
 
-from ..ops.sparse_products import product, row_of_each, sampled_product
+from ..ops.sparse import product, row_of_each, sampled_product
 from .arithmetic import add, like
 from .compressed import CompressedTensor, batch_items, batched
 from .converting import rows_of, to_coo

@@ -3,7 +3,7 @@
 import contextlib
 import enum
 
-from ...ops.attention_forms import only_forms
+from ...ops.attention_choice import only_forms
 
 __all__ = ["SDPBackend", "sdpa_kernel", "WARN_FOR_UNFUSED_KERNELS"]
 

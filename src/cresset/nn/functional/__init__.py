@@ -5,7 +5,7 @@
 from ... import missing_names as _missing_names
 from ...ops import autocast as _autocast
 from ...ops import registry as _registry
-from ...ops.convolving import (
+from ...ops.convolution import (
     conv1d,
     conv2d,
     conv3d,

@@ -6,7 +6,7 @@ import warnings
 import cresset
 
 from ...ops.attention import attention_weights
-from ...ops.attention_forms import SDPAParams, allowed, form_for, why_not
+from ...ops.attention_choice import SDPAParams, allowed, form_for, why_not
 from .. import attention
 from .dropout import dropout
 from .padding import pad

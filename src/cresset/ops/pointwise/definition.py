@@ -400,7 +400,7 @@ def pointwise(formula=None, /, *, types="float", result=None, method=None, inpla
     def define(formula):
         if formula.__module__.startswith(__package__ + "."):
             return Pointwise(formula, types, result, method is not False, inplace, examples, node)
-        from ..compiling import OwnPointwise
+        from .compilation import OwnPointwise
 
         return OwnPointwise(formula, types, result, bool(method), inplace, examples, node)
 

@@ -22,12 +22,12 @@ import threading
 import warnings
 from pathlib import Path
 
-from .. import _native
-from . import formulas
-from .pointwise.definition import Pointwise, definitions, set_tensor_operator
-from .pointwise.expression import Expression
-from .pointwise.loops import MAX_INPUTS, loops_of, table_row
-from .registry import _store
+from ... import _native
+from .. import formulas
+from ..registry import _store
+from .definition import Pointwise, definitions, set_tensor_operator
+from .expression import Expression
+from .loops import MAX_INPUTS, loops_of, table_row
 
 PROMOTIONS = {"same": 0, "float": 1, "bool": 2, "real": 3}  # enum Promotion
 HEADERS = (
@@ -233,8 +233,8 @@ def _find_compiler():
 
 def _headers():
     """The folder with the headers: in the installed package, or in the source tree."""
-    package = Path(__file__).resolve().parents[1]
-    for folder in (package / "include", package.parent / "native"):
+    package = Path(__file__).resolve().parents[2]
+    for folder in (package / "include", package.parents[1] / "native"):
         if all((folder / name).is_file() for name in HEADERS):
             return folder
     raise RuntimeError(
@@ -359,7 +359,7 @@ def _types(operator, inputs):
 
 @functools.cache
 def _function():
-    from ..autograd import Function
+    from ...autograd import Function
 
     class ByOperations(Function):
         """The formula forward, the declared derivative backward: what the compiled operator does."""
@@ -421,6 +421,6 @@ def _typed(operator, inputs, compute):
 
 
 def _broadcast(a, b):
-    from .. import broadcast_shapes
+    from ... import broadcast_shapes
 
     return broadcast_shapes(a, b)

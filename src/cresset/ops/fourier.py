@@ -1,9 +1,50 @@
-"""The short-time Fourier transform and its inverse."""
+"""The discrete Fourier transform, native, with its derivatives, and the short-time transform made of it. `torch.fft` is in cresset/fft.py."""
 
 import cresset
 
 from .batches import all_samples
-from .registry import function
+from .registry import function, operator
+
+fft_complex = operator("fft_complex", """The Fourier transform of a complex tensor along the dimensions `dim`, times `scale`.""")
+
+
+@fft_complex.derivative
+def _(grad, dim, forward, scale):
+    # The transform is linear and symmetric: its adjoint is the transform the other way.
+    yield lambda: cresset.fft_complex(grad, dim, not forward, scale)
+
+
+fft_from_real = operator("fft_from_real", """The Fourier transform of a real tensor along the dimensions `dim`, times `scale`: half of the last of them.""")
+
+
+@fft_from_real.derivative
+def _(grad, dim, forward, scale, input_info):
+    # The adjoint, where the half that was not computed has no gradient.
+    def back():
+        missing = list(grad.shape)
+        missing[dim[-1]] = input_info.shape[dim[-1]] - grad.shape[dim[-1]]
+        whole = cresset.cat([grad, grad.new_zeros(missing)], dim[-1]) if missing[dim[-1]] else grad
+        return cresset.fft_complex(whole, dim, not forward, scale).real
+
+    yield back
+
+
+fft_to_real = operator("fft_to_real", """The Fourier transform to a real tensor from half of its spectrum, times `scale`: `size` elements of the last of the dimensions `dim`.""")
+
+
+@fft_to_real.derivative
+def _(grad, dim, size, forward, scale):
+    # An element counts twice if its conjugate is another one.
+    def back():
+        half = cresset.fft_from_real(grad, dim, not forward, scale)
+        doubled = (size - 1) // 2
+        if not doubled:
+            return half
+        factors = cresset.ones(half.shape[dim[-1]], dtype=grad.dtype, device=grad.device)
+        factors[1 : 1 + doubled] = 2
+        return half * factors.reshape([-1 if d == dim[-1] % half.ndim else 1 for d in range(half.ndim)])
+
+    yield back
 
 
 def _lengths(who, n_fft, hop_length, win_length, window):

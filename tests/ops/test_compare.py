@@ -1,4 +1,4 @@
-"""Comparing tensors, distinct elements, places in a sorted sequence, and what is made of sort and nonzero."""
+"""Comparing tensors, distinct elements, places in a sorted sequence."""
 
 import bisect
 import random
@@ -88,12 +88,6 @@ def test_searchsorted_by_rows_with_a_sorter_and_nan_last():
     assert cresset.searchsorted(rows[0].msort(), 2.5, out_int32=True).dtype == cresset.int32
 
 
-def test_nonzero_of_fixed_size_is_cut_or_filled():
-    x = cresset.tensor([0, 1, 1])
-    assert x.nonzero_static(size=1).tolist() == [[1]]
-    assert x.nonzero_static(size=3, fill_value=9).tolist() == [[1], [2], [9]]
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -123,3 +117,33 @@ def test_bounds_may_be_integers_of_any_size():
     close = cresset.isclose(cresset.tensor([1.0, float("nan")]), cresset.tensor([9.0, 1.0]), 0, 1 << 70)
     assert close.tolist() == [True, False]
     assert cresset.allclose(cresset.ones(2), cresset.zeros(2), 0, 1 << 70)
+
+
+def test_unique_with_inverse_and_counts():
+    values, inverse, counts = cresset.tensor([[3, 1], [3, 2]]).unique(return_inverse=True, return_counts=True)
+    assert values.tolist() == [1, 2, 3]
+    assert inverse.tolist() == [[2, 0], [2, 1]]
+    assert counts.tolist() == [1, 1, 2]
+    rows, inverse = cresset.tensor([[1, 2], [0, 5], [1, 2]]).unique(dim=0, return_inverse=True)
+    assert rows.tolist() == [[0, 5], [1, 2]]
+    assert inverse.tolist() == [1, 0, 1]
+
+
+def test_unique_consecutive_keeps_what_comes_back():
+    values, inverse, counts = cresset.tensor([1, 1, 2, 1]).unique_consecutive(return_inverse=True, return_counts=True)
+    assert (values.tolist(), inverse.tolist(), counts.tolist()) == ([1, 2, 1], [0, 0, 1, 2], [2, 1, 1])
+
+
+def test_searchsorted_on_either_side_and_by_rows():
+    sequence = cresset.tensor([1, 3, 3, 5])
+    x = cresset.tensor([0, 3, 4, 6])
+    assert cresset.searchsorted(sequence, x).tolist() == [0, 1, 3, 4]
+    assert cresset.searchsorted(sequence, x, right=True).tolist() == [0, 3, 3, 4]
+    assert cresset.searchsorted(sequence, 2.5).item() == 1
+    assert cresset.searchsorted(sequence, NAN).item() == 4
+    rows = cresset.tensor([[1, 2], [10, 20]])
+    assert cresset.searchsorted(rows, cresset.tensor([[2], [15]])).tolist() == [[1], [1]]
+    assert cresset.searchsorted(sequence, x, out_int32=True).dtype == cresset.int32
+    shuffled, sorter = cresset.tensor([5, 1, 3]), cresset.tensor([1, 2, 0])
+    assert cresset.searchsorted(shuffled, cresset.tensor([4]), sorter=sorter).tolist() == [2]
+    assert cresset.bucketize(cresset.tensor([3, 4]), cresset.tensor([3, 4]), right=True).tolist() == [1, 2]

@@ -1,14 +1,15 @@
 """Products that sum over shared dimensions: einsum and what can be said with it."""
 
+import functools
 import math
-from functools import lru_cache
+import warnings
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
 import cresset
 
 from .dimensions import wrap_dim, wrap_dims
-from .registry import function
+from .registry import function, functions, functions_in_place, methods
 
 _LETTERS = ascii_uppercase + ascii_lowercase
 _ELLIPSIS = "..."
@@ -173,7 +174,7 @@ class _Product(NamedTuple):
         operands[self.first] = product if self.shape is None else product.reshape(self.shape)
 
 
-@lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)
 def _plan(equation, shapes):
     """The steps of an einsum over tensors of these shapes: a view of each operand, the products, a view of the result.
 
@@ -571,3 +572,28 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     # One product in which the batch is part of the summed dimension.
     left, right = batch1.transpose(0, 1).reshape(n, count * k), batch2.reshape(count * k, m)
     return cresset.addmm(input.expand(n, m), left, right, beta=beta, alpha=alpha)
+
+
+def _with_older_order(today):
+    """Take the factors as numbers in front of what they multiply, too: addr(beta, input, alpha, vec1, vec2), x.addr(beta, alpha, vec1, vec2)."""
+
+    @functools.wraps(today)
+    def either_order(*args, **kwargs):
+        if len(args) not in (4, 5):
+            return today(*args, **kwargs)
+        *factors, first, second = args
+        input = factors.pop(0 if isinstance(factors[0], cresset.Tensor) else 1)
+        if isinstance(first, cresset.Tensor) and not any(isinstance(factor, cresset.Tensor) and factor.dim() for factor in factors):
+            name = today.__name__
+            warnings.warn(f"This overload of {name} is deprecated; write {name}(input, first, second, beta=beta, alpha=alpha)", stacklevel=2)
+            return today(input, first, second, **dict(zip(("beta", "alpha"), factors, strict=False)), **kwargs)
+        return today(*args, **kwargs)
+
+    return either_order
+
+
+for _name in ("addmv", "addr", "addbmm"):
+    functions[_name] = methods[_name] = _with_older_order(functions[_name])
+    methods[_name + "_"] = _with_older_order(methods[_name + "_"])
+
+functions_in_place("addmv_")

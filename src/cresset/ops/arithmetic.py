@@ -1,8 +1,9 @@
 """Further names and forms of pointwise operators: aliases, operators with a choice of formula, reflected arithmetic."""
 
 import cresset
+from cresset.tensor import refuse_gradient
 
-from .registry import alias, function, functions, methods, operator
+from .registry import alias, function, functions, functions_in_place, methods, operator
 
 operator("div_floor", """input / other rounded down: what Python's // gives.
 
@@ -65,72 +66,6 @@ def resolve_conj(input):
 def resolve_neg(input):
     """The tensor itself: negation is always carried out here, never pending."""
     return input
-
-
-@function(method=True)
-def is_conj(input) -> bool:
-    """False: conjugation is always carried out here, never pending."""
-    return False
-
-
-@function
-def is_inference(input) -> bool:
-    """Whether the tensor was made under inference_mode."""
-    return input.is_inference()
-
-
-@function
-def get_device(input) -> int:
-    """The number of the tensor's CUDA device, -1 on the CPU."""
-    return input.get_device()
-
-
-@function(method=True)
-def is_neg(input) -> bool:
-    """False: negation is always carried out here, never pending."""
-    return False
-
-
-@function(method=True)
-def is_nonzero(input) -> bool:
-    """Whether the only element is not zero."""
-    if input.numel() != 1:
-        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous" if input.numel() else "Boolean value of Tensor with no values is ambiguous")
-    return bool(input)
-
-
-@function(method=True)
-def is_same_size(input, other) -> bool:
-    """Whether both have the same shape."""
-    return input.shape == other.shape
-
-
-@function(asks_others=False)
-def is_tensor(obj) -> bool:
-    """Whether `obj` is a tensor."""
-    return isinstance(obj, cresset.Tensor)
-
-
-@function
-def numel(input) -> int:
-    """The number of elements.
-
-    >>> cresset.numel(cresset.zeros(2, 3))
-    6
-    """
-    return input.numel()
-
-
-@function
-def is_floating_point(input) -> bool:
-    """Whether the dtype is a floating-point type."""
-    return input.is_floating_point()
-
-
-@function
-def is_complex(input) -> bool:
-    """Whether the dtype is complex."""
-    return input.is_complex()
 
 
 @function(method=True)
@@ -211,3 +146,35 @@ def _polygamma_in_place(self, n):
 
 
 methods["polygamma"], methods["polygamma_"] = _polygamma_method, _polygamma_in_place
+
+
+@function(method="only")
+def prelu(input, weight):
+    """`input` where it is positive, `weight` times it elsewhere.
+
+    >>> cresset.tensor([-2.0, 3.0]).prelu(cresset.tensor(0.5))
+    tensor([-1.,  3.])
+    """
+    return cresset.prelu(input, weight)
+
+
+@function(method="only", name="__rdiv__")
+def _reversed_division(input, other):
+    """other / input."""
+    return input.reciprocal() * other
+
+
+@function(method="only")
+def map2_(input, x, y, callable):
+    """Replace each element by callable(element, element of x, element of y).
+
+    >>> cresset.tensor([1.0, 2.0]).map2_(cresset.ones(2), cresset.zeros(2), lambda a, b, c: a + b + c)
+    tensor([2., 3.])
+    """
+    refuse_gradient("map2_", input, x, y)
+    columns = (t.expand_as(input).reshape(-1).tolist() for t in (input, x, y))
+    made = [callable(*elements) for elements in zip(*columns, strict=True)]
+    return input.copy_(cresset.tensor(made, dtype=input.dtype).reshape(input.shape))
+
+
+functions_in_place("arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "clip_", "fix_", "negative_")

@@ -6,7 +6,7 @@ differentiated (create_graph) it is made of ordinary operators instead.
 
 import cresset
 
-from .registry import operator
+from .registry import function, operator
 
 MEAN = 1
 
@@ -59,3 +59,11 @@ def _(grad, input, target, weight, reduction, ignore_index, label_smoothing, tot
         return gradient - even * weights if label_smoothing else gradient
 
     yield by_input
+
+
+@function(method="only")
+def reinforce(input, reward):
+    """Gone from PyTorch; log_prob of a distribution does it."""
+    raise RuntimeError(
+        "reinforce() was removed: use -distributions.Categorical(probs).log_prob(action) * reward as a loss"
+    )

@@ -1,9 +1,11 @@
 """Views: documentation and derivatives of the operators that show the same memory differently."""
 
+import warnings
+
 import cresset
 from cresset import _native
 
-from .registry import function, operator
+from .registry import function, functions_in_place, operator
 
 detach = operator("detach", """The same memory without history: a result that needs no gradient.""")
 
@@ -336,3 +338,25 @@ def squeeze_(input, *dim, **named):
     torch.Size([3])
     """
     return _become("squeeze", input, input.squeeze(*dim, **named))
+
+
+@function(method="only")
+def resize(input, *sizes):
+    """The elements in another shape that has as many; the old name of `reshape`."""
+    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+    sizes = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    if cresset.Size(sizes).numel() != input.numel():
+        raise RuntimeError(
+            f"resize: a tensor of shape {tuple(input.shape)} has {input.numel()} elements, shape {sizes} has another number; "
+            "only resize_, in place, may change it"
+        )
+    return input.reshape(sizes)
+
+
+@function(method="only")
+def resize_as(input, tensor):
+    """The elements in the shape of `tensor`; the old name of `reshape_as`."""
+    return resize(input, *tensor.shape)
+
+
+functions_in_place("as_strided_", "detach_", "resize_as_")

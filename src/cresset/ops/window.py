@@ -9,7 +9,7 @@ import math
 import cresset
 from cresset import _native
 
-from .checking import only_strided
+from .check import only_strided
 from .registry import function
 
 

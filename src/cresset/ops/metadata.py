@@ -1,0 +1,107 @@
+"""What can be asked of a tensor besides its elements: its kind of number, its size, its device and its memory."""
+
+import cresset
+
+from .registry import function
+
+
+@function(method=True)
+def is_conj(input) -> bool:
+    """False: conjugation is always carried out here, never pending."""
+    return False
+
+
+@function
+def is_inference(input) -> bool:
+    """Whether the tensor was made under inference_mode."""
+    return input.is_inference()
+
+
+@function
+def get_device(input) -> int:
+    """The number of the tensor's CUDA device, -1 on the CPU."""
+    return input.get_device()
+
+
+@function(method=True)
+def is_neg(input) -> bool:
+    """False: negation is always carried out here, never pending."""
+    return False
+
+
+@function(method=True)
+def is_nonzero(input) -> bool:
+    """Whether the only element is not zero."""
+    if input.numel() != 1:
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous" if input.numel() else "Boolean value of Tensor with no values is ambiguous")
+    return bool(input)
+
+
+@function(method=True)
+def is_same_size(input, other) -> bool:
+    """Whether both have the same shape."""
+    return input.shape == other.shape
+
+
+@function(asks_others=False)
+def is_tensor(obj) -> bool:
+    """Whether `obj` is a tensor."""
+    return isinstance(obj, cresset.Tensor)
+
+
+@function
+def numel(input) -> int:
+    """The number of elements.
+
+    >>> cresset.numel(cresset.zeros(2, 3))
+    6
+    """
+    return input.numel()
+
+
+@function
+def is_floating_point(input) -> bool:
+    """Whether the dtype is a floating-point type."""
+    return input.is_floating_point()
+
+
+@function
+def is_complex(input) -> bool:
+    """Whether the dtype is complex."""
+    return input.is_complex()
+
+
+@function
+def is_signed(input) -> bool:
+    """Whether the dtype has negative numbers.
+
+    >>> cresset.is_signed(cresset.tensor([1], dtype=cresset.uint8))
+    False
+    """
+    return input.dtype.is_signed
+
+
+@function(method=True)
+def is_distributed(input) -> bool:
+    """Whether the tensor is spread over processes: never, here."""
+    return False
+
+
+@function(method="only")
+def const_data_ptr(input):
+    """The address of the first element, to read from."""
+    return input.data_ptr()
+
+
+@function(method="only")
+def storage_type(input):
+    """The class of `storage()`."""
+    return type(input.storage())
+
+
+@function(method="only")
+def record_stream(input, stream):
+    """Say that a stream uses the tensor, so that its memory is not given away before. On the CPU nothing runs behind."""
+    if input.device.type == "cpu":
+        raise NotImplementedError("record_stream: there are no streams on 'cpu'")
+    cresset._native.cuda.record_stream(input, stream.cuda_stream)

@@ -1,0 +1,53 @@
+"""Softmax and its logarithm: documentation and derivatives. The gradient is one fused kernel, and has a derivative of its own."""
+
+import cresset
+
+from .registry import operator
+
+softmax = operator("softmax", """exp(x) / sum(exp(x)) along `dim`: positive numbers that sum to one.
+
+    Args:
+        dtype: convert the elements first, for instance from half precision.
+
+    >>> cresset.softmax(cresset.tensor([0.0, 0.0]), dim=0)
+    tensor([0.5000, 0.5000])
+    """)  # fmt: skip
+
+log_softmax = operator("log_softmax", """log(softmax(x)) along `dim`, computed without overflow.
+
+    >>> cresset.log_softmax(cresset.tensor([0.0, 0.0]), dim=0)
+    tensor([-0.6931, -0.6931])
+    """)  # fmt: skip
+
+
+@softmax.derivative
+def _(grad, output, dim):
+    yield lambda: cresset._softmax_backward_data(grad, output, dim)
+
+
+@log_softmax.derivative
+def _(grad, output, dim):
+    yield lambda: cresset._log_softmax_backward_data(grad, output, dim)
+
+
+_softmax_backward_data = operator("_softmax_backward_data", """With y = softmax(x): dx = y (dy - sum(dy y)).""")
+_log_softmax_backward_data = operator(
+    "_log_softmax_backward_data", """With y = log_softmax(x): dx = dy - exp(y) sum(dy)."""
+)
+
+
+@_softmax_backward_data.derivative
+def _(grad, grad_output, output, dim):
+    yield lambda: cresset._softmax_backward_data(grad, output, dim)
+    yield (
+        lambda: (
+            grad * (grad_output - (grad_output * output).sum(dim, keepdim=True))
+            - grad_output * (grad * output).sum(dim, keepdim=True)
+        )
+    )
+
+
+@_log_softmax_backward_data.derivative
+def _(grad, grad_output, output, dim):
+    yield lambda: grad - (grad * output.exp()).sum(dim, keepdim=True)
+    yield lambda: -grad * output.exp() * grad_output.sum(dim, keepdim=True)
