@@ -11,8 +11,7 @@ See docs/decisions/0007-tensors-that-interpret.md.
 import cresset
 
 from . import _native
-
-Tensor = _native.Tensor
+from ._native import Tensor
 
 
 class InterpretedTensor(Tensor):

@@ -14,7 +14,7 @@ from . import _native
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_format", "tensor_repr"]
 
-PROFILES = {
+PROFILES: dict[str, dict[str, float]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
     "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},

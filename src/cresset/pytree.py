@@ -12,7 +12,7 @@ import sys
 import types
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 __all__ = [
     "Context", "DumpableContext", "FlattenFn", "FromDumpableContextFn", "LeafSpec", "PyTree", "PyTreeSpec", "ToDumpableContextFn", "TreeSpec", "UnflattenFn",
@@ -22,7 +22,9 @@ __all__ = [
     "treespec_dumps", "treespec_loads", "treespec_pprint",
 ]  # fmt: skip
 
-PyTree = Context = DumpableContext = Any
+PyTree: TypeAlias = Any
+Context: TypeAlias = Any
+DumpableContext: TypeAlias = Any
 FlattenFn = FlattenFunc = Callable[[PyTree], tuple[list[Any], Context]]
 UnflattenFn = UnflattenFunc = Callable[[Iterable[Any], Context], PyTree]
 FlattenWithKeysFn = FlattenWithKeysFunc = Callable[[PyTree], tuple[list[tuple[Any, Any]], Any]]

@@ -444,7 +444,7 @@ class _StorageOfType(type):
 
 
 STORAGE_TYPES = {
-    word: _StorageOfType(word + "Storage", (), {"dtype": getattr(_native, name), "is_cuda": False, "__module__": "torch", "from_file": classmethod(TypedStorage.from_file.__func__), "from_buffer": classmethod(TypedStorage.from_buffer.__func__)})
+    word: _StorageOfType(word + "Storage", (), {"dtype": getattr(_native, name), "is_cuda": False, "__module__": "torch", "from_file": vars(TypedStorage)["from_file"], "from_buffer": vars(TypedStorage)["from_buffer"]})
     for word, name in {
         "Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32", "Short": "int16", "Char": "int8",
         "Byte": "uint8", "Bool": "bool", "ComplexDouble": "complex128", "ComplexFloat": "complex64",

@@ -441,7 +441,7 @@ class tensortype(builtins.type):
         return isinstance(instance, Tensor) and instance.dtype == cls.dtype and instance.is_cpu
 
 
-legacy_types = {
+legacy_types: dict[str, builtins.type] = {
     word + "Tensor": tensortype(word + "Tensor", (), {"dtype": getattr(_native, name), "layout": _native.strided, "is_cuda": False, "__module__": "torch"})
     for word, name in _LEGACY.items()
     if not word.startswith("Complex")
@@ -576,7 +576,6 @@ def apply_(self, callable):
 
 # ---------------------------------------------------------------- subclasses
 
-@classmethod
 def __torch_function__(cls, func, types, args=(), kwargs=None):
     """Run `func` and give its results the subclass `cls`. Subclasses override this to see every call on their instances."""
     if not all(issubclass(cls, t) for t in types):
@@ -639,7 +638,7 @@ def install(methods):
         setattr(Tensor, method.__name__, method)
     Tensor._legacy_new = staticmethod(_legacy_new)
     Tensor._make_subclass = staticmethod(_make_subclass)
-    Tensor.__torch_function__ = __torch_function__
+    Tensor.__torch_function__ = classmethod(__torch_function__)
     Tensor._disabled_torch_function = staticmethod(_disabled_torch_function)
     Tensor.__array_priority__ = 1000
     for flag in ("is_mtia", "is_vulkan", "is_maia"):  # devices that there are none of

@@ -2,11 +2,15 @@
 
 import os
 from collections.abc import Sequence
-from typing import IO, Any, TypeAlias, Union
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, Union
 
 from ._native import Size, Tensor, device, dtype, layout
 
 __all__ = ["Number", "Device", "FileLike", "Storage"]
+
+if TYPE_CHECKING:
+    from .autograd.graph import GradientEdge
+    from .symbolic import SymBool, SymFloat, SymInt
 
 _dtype: TypeAlias = dtype
 _device: TypeAlias = device
@@ -20,10 +24,10 @@ Device: TypeAlias = device | str | int | None
 FileLike: TypeAlias = str | os.PathLike[str] | IO[bytes]
 _TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 _TensorOrOptionalTensors: TypeAlias = Tensor | Sequence[Tensor | None]
-_TensorOrTensorsOrGradEdge: TypeAlias = Union[Tensor, Sequence[Tensor], "GradientEdge", Sequence["GradientEdge"]]  # noqa: F821
-IntLikeType: TypeAlias = Union[int, "SymInt"]  # noqa: F821
-FloatLikeType: TypeAlias = Union[float, "SymFloat"]  # noqa: F821
-BoolLikeType: TypeAlias = Union[bool, "SymBool"]  # noqa: F821
+_TensorOrTensorsOrGradEdge: TypeAlias = Union[Tensor, Sequence[Tensor], "GradientEdge", Sequence["GradientEdge"]]
+IntLikeType: TypeAlias = Union[int, "SymInt"]
+FloatLikeType: TypeAlias = Union[float, "SymFloat"]
+BoolLikeType: TypeAlias = Union[bool, "SymBool"]
 
 
 class Storage:

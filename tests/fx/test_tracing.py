@@ -83,7 +83,7 @@ def test_a_tracer_decides_what_is_a_leaf():
     "program, error, text",
     [
         (lambda x: x if x.sum() > 0 else -x, fx.TraceError, "control flow"),
-        (lambda x: [row for row in x], fx.TraceError, "cannot be iterated"),
+        (lambda x: list(x), fx.TraceError, "cannot be iterated"),
         (lambda x: x.sum() and x, fx.TraceError, "control flow"),
         (lambda x: int(x), TypeError, "Proxy"),
         (lambda x: range(x.shape[0]), TypeError, "Attribute|Proxy"),

@@ -65,7 +65,9 @@ def test_only_the_normalized_tensor_has_a_gradient():
 def test_gradients_flow_through_the_statistics_of_groups(used):
     x, weight, bias = (cresset.arange(n, dtype=cresset.float64).mul(7).cos().requires_grad_() for n in (36, 6, 6))
 
-    def statistics(x, weight=weight.detach(), bias=bias.detach()):
+    scale, shift = weight.detach(), bias.detach()
+
+    def statistics(x, weight=scale, bias=shift):
         results = cresset.native_group_norm(x.reshape(2, 6, 3), weight, bias, 2, 6, 3, 3, 1e-5)
         return [results[which] for which in used]
 

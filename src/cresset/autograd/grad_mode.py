@@ -181,6 +181,8 @@ class inference_mode(ModeContext):
 class Remembered(ModeContext):
     """A switch that PyTorch's programs set. It is remembered and read back; the engine here has no use for it."""
 
+    enabled: bool
+
     def __init__(self, mode):
         self.mode, self.prev = bool(mode), type(self).enabled
         type(self).enabled = self.mode

@@ -4,7 +4,7 @@ import bisect
 import itertools
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, Protocol, TypeVar
 
 import cresset
@@ -18,6 +18,10 @@ class Samples(Protocol[T_co]):
     """For type checkers: what a loader takes. A Dataset, a list, whatever answers `samples[index]`."""
 
     def __getitem__(self, index: Any, /) -> T_co: ...
+
+
+class SizedSamples(Samples[T_co], Sized, Protocol[T_co]):
+    """For type checkers: samples that can be counted."""
 
 
 class Dataset(Generic[T_co]):
@@ -185,7 +189,7 @@ class Subset(Dataset[T_co]):
         return len(self.indices)
 
 
-def random_split(dataset: Samples[T], lengths: Sequence[int | float], generator=None) -> list[Subset[T]]:
+def random_split(dataset: SizedSamples[T], lengths: Sequence[int | float], generator=None) -> list[Subset[T]]:
     """Split into random subsets without overlap, of the given lengths, or of the given fractions that sum to one.
 
     >>> [len(part) for part in random_split(range(10), [0.7, 0.3])]
@@ -195,9 +199,10 @@ def random_split(dataset: Samples[T], lengths: Sequence[int | float], generator=
         for i, fraction in enumerate(lengths):
             if fraction < 0 or fraction > 1:
                 raise ValueError(f"Fraction at index {i} is not between 0 and 1")
-        fractions, lengths = lengths, [math.floor(len(dataset) * fraction) for fraction in lengths]
-        for i in range(len(dataset) - sum(lengths)):  # what rounding down left over goes round
-            lengths[i % len(fractions)] += 1
+        whole = [math.floor(len(dataset) * fraction) for fraction in lengths]
+        for i in range(len(dataset) - sum(whole)):  # what rounding down left over goes round
+            whole[i % len(whole)] += 1
+        lengths = whole
         for i, length in enumerate(lengths):
             if length == 0:
                 warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2)

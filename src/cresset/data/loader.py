@@ -124,7 +124,9 @@ class DataLoader(Generic[T_co]):
         self.collate_fn = collate_fn if collate_fn is not None else default_collate if self._auto_collation else default_convert
         self.persistent_workers = persistent_workers
         self.multiprocessing_context = multiprocessing_context
-        self._iterator = self._running = self._resume = None
+        self._iterator: Any = None
+        self._running: Any = None
+        self._resume = None
         self._epoch = 0
         self._arenas = []  # those of workers that have ended
         self._initialized = True

@@ -51,7 +51,7 @@ class Constraint:
 
     is_discrete = False
     event_dim = 0
-    _bounds = ()  # names of attributes that __repr__ shows
+    _bounds: tuple[str, ...] = ()  # names of attributes that __repr__ shows
 
     def check(self, value):
         """A tensor of booleans: which events of `value` are inside."""

@@ -26,7 +26,7 @@ class ConfusionMatrix(Metric):
             [0, 1]])
     """
 
-    sums = ("table",)
+    sums: tuple[str, ...] = ("table",)
 
     def __init__(self, task=None, num_classes=None, *, ignore_index=None):
         num_classes = 2 if task == "binary" and num_classes is None else num_classes

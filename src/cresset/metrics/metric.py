@@ -39,7 +39,7 @@ class Metric:
             mine, other = getattr(self, name), batch[name]
             setattr(self, name, mine + other)
 
-    sums = ()
+    sums: tuple[str, ...] = ()
 
     def state_dict(self):
         """The sums, for a checkpoint."""

@@ -2,9 +2,8 @@
 
 from typing import TypeAlias, TypeVar
 
-from .. import _native
+from .._native import Tensor
 
-Tensor = _native.Tensor
 T = TypeVar("T")
 
 _scalar_or_tuple_any_t: TypeAlias = T | tuple[T, ...]

@@ -8,7 +8,7 @@ from .parameter import is_lazy
 class LazyModuleMixin:
     """Calls `initialize_parameters(*inputs)` before the first forward pass, then makes the module `cls_to_become`."""
 
-    cls_to_become = None
+    cls_to_become: type | None = None
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)

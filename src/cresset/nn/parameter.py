@@ -8,7 +8,7 @@ from cresset import Tensor, _native, _utils
 __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "is_lazy"]
 
 
-class _ParameterMeta(type(Tensor)):
+class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
     # A tensor of another class, passed to Parameter(), keeps its class and carries a mark.
     def __instancecheck__(cls, instance):
         if super().__instancecheck__(instance):
@@ -78,7 +78,7 @@ def forget_gradients(parameters, set_to_none=True):
         cresset._foreach_zero_(grads)
 
 
-class _BufferMeta(type(Tensor)):
+class _BufferMeta(type(Tensor)):  # type: ignore[misc]
     # Buffer() marks a plain tensor; there are no instances of the class itself.
     def __instancecheck__(cls, instance):
         if super().__instancecheck__(instance):

@@ -292,7 +292,7 @@ def meshgrid(*tensors, indexing=None) -> tuple:
             [4, 4]]))
     """
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-        tensors = tensors[0]
+        tensors = tuple(tensors[0])
     sequence(tensors, "meshgrid")
     for tensor in tensors:
         if tensor.ndim > 1:

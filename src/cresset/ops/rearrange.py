@@ -376,9 +376,9 @@ def broadcast_shapes(*shapes) -> Any:
     >>> cresset.broadcast_shapes((2, 1), (3,), 1)
     torch.Size([2, 3])
     """
-    shapes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
-    result = [1] * max(map(len, shapes), default=0)
-    for shape in shapes:
+    lists = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    result = [1] * max(map(len, lists), default=0)
+    for shape in lists:
         for dim, size in enumerate(reversed(shape), start=1):
             if size < 0:
                 raise ValueError(
@@ -388,7 +388,7 @@ def broadcast_shapes(*shapes) -> Any:
                 if result[-dim] != 1:
                     raise RuntimeError(
                         f"broadcast_shapes: Attempting to broadcast a dimension of length {size} at {-dim}! "
-                        f"The shapes are {', '.join(map(str, shapes))}"
+                        f"The shapes are {', '.join(map(str, lists))}"
                     )
                 result[-dim] = size
     return cresset.Size(result)

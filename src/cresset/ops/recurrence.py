@@ -222,8 +222,11 @@ def _is_native(*tensors):
     return all(t is None or t.dtype is dtype for t in tensors)
 
 
-_NATIVE = dict.fromkeys(("cpu", "meta"), (cresset.float32, cresset.float64))
-_NATIVE["cuda"] = (cresset.float32, cresset.float64, cresset.float16, cresset.bfloat16)
+_NATIVE = {
+    "cpu": (cresset.float32, cresset.float64),
+    "meta": (cresset.float32, cresset.float64),
+    "cuda": (cresset.float32, cresset.float64, cresset.float16, cresset.bfloat16),
+}
 
 
 def _native_layer(mode, data, batch_sizes, state, weights, reverse):

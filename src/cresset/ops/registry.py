@@ -7,11 +7,12 @@ import functools
 import inspect
 import types
 from collections import namedtuple
+from typing import Any
 
 from .. import _native
 
-functions = {}  # name -> callable, becomes cresset.<name>
-methods = {}  # name -> callable, becomes Tensor.<name>
+functions: dict[str, Any] = {}  # name -> callable, becomes cresset.<name>
+methods: dict[str, Any] = {}  # name -> callable, becomes Tensor.<name>
 
 _operators = _native.operators()
 

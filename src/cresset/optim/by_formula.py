@@ -15,7 +15,7 @@ class ByFormula(Optimizer):
     (`differentiable`, tensors of subclasses or of other devices), the same formula is called with tensors.
     """
 
-    _formula = None
+    _formula: str | None = None
     _about_sparse = ""  # what to do with a sparse gradient
 
     def _settings(self, group):

@@ -6,7 +6,7 @@ import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import cresset
 
@@ -83,8 +83,8 @@ class Optimizer:
         defaults: the settings of groups that do not say otherwise.
     """
 
-    OptimizerPreHook: TypeAlias = Callable[[Self, tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]] | None]
-    OptimizerPostHook: TypeAlias = Callable[[Self, tuple[Any, ...], dict[str, Any]], None]
+    OptimizerPreHook: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]] | None]
+    OptimizerPostHook: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

@@ -9,6 +9,7 @@ import stat
 import struct
 import sys
 import types
+from typing import Any, ClassVar
 
 import cresset
 from cresset import Tensor, _native
@@ -49,7 +50,7 @@ _SMALL_INTEGERS = [pickle.BININT1 + bytes([number]) for number in range(256)]
 class Pickler(pickle._Pickler):
     """Python's pickler, with PyTorch's names for what is cresset's, and a function that gives storages their persistent ids."""
 
-    dispatch = dict(pickle._Pickler.dispatch)
+    dispatch: ClassVar[dict[type, Any]] = dict(pickle._Pickler.dispatch)
 
     def __init__(self, file, protocol, persistent_id):
         super().__init__(file, protocol)

@@ -78,7 +78,7 @@ def _different(call, tensors):
     return call.run(*args)
 
 
-draw.is_random = True
+draw.is_random = True  # type: ignore[attr-defined]
 for operator in _native.operators().values():
     for text in operator.signatures:
         key = text[: text.index("(")]

@@ -64,5 +64,5 @@ for _name, _sources in _FILES.items():
     # The layers themselves are here as well; a file and a layer never have the same name.
     globals().update({k: v for k, v in vars(_place).items() if isinstance(v, type) and issubclass(v, Module)})
 
-_made["utils"].consume_prefix_in_state_dict_if_present = consume_prefix_in_state_dict_if_present
+vars(_made["utils"])["consume_prefix_in_state_dict_if_present"] = consume_prefix_in_state_dict_if_present
 globals().update(_made)

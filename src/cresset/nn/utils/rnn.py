@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import cresset
 
-_Fields = namedtuple("PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
+_Fields = namedtuple("PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])  # type: ignore[name-match]
 
 
 def invert_permutation(permutation):
