@@ -27,7 +27,7 @@ PYTHON = [
     ["nn", "amp"],
     ["optim", "data", "inspection", "drawing", "serialization", "safetensors", "distributions", "testing", "utils", "multiprocessing", "hub"],
     ["graph"],
-    ["compiler", "fx", "jit", "_dynamo"],
+    ["compiler", "fx", "jit", "_jit_internal", "_dynamo"],
     ["export", "onnx", "distributed", "ao", "quantization", "package"],
     ["train", "debug", "serve", "vision", "audio", "text", "metrics", "cli"],
     ["", "__main__"],
