@@ -6,10 +6,10 @@ operator of the graph, too. A condition on `x.item()` is not noticed: the number
 """
 
 import functools
-import opcode
 import sys
 
 from .. import _native
+from ..graph.places import asserts
 from ..tensor import Tensor
 
 
@@ -38,14 +38,6 @@ def refuse(what, _tensor):
         f"compile: fullgraph=True allows a single graph, and this needs {what}, which only the data tell: "
         f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}. Use torch.where, or compile with fullgraph=False"
     )
-
-
-def asserts(frame):
-    """Whether the frame stands at the condition of `assert`: what comes after the jump raises AssertionError."""
-    code, jump = frame.f_code.co_code, frame.f_lasti
-    names = [opcode.opname[code[i]] for i in range(jump, min(jump + 40, len(code)), 2)]
-    following = next((name for name in names[1:] if name not in ("CACHE", "POP_JUMP_IF_TRUE", "NOT_TAKEN")), "")
-    return following in ("LOAD_ASSERTION_ERROR", "LOAD_COMMON_CONSTANT") and (names[0].startswith("POP_JUMP") or names[0] == "TO_BOOL")
 
 
 def graph_break(msg=""):

@@ -7,8 +7,8 @@ import re
 import cresset
 
 from ..ops.pointwise import definitions
-from .dimensions import Fraction, Size
-from .recording import Value
+from ..graph.sizes import Fraction, Size
+from ..graph.recording import Value
 
 NUMBERS = (int, float, complex, Size, Fraction)
 

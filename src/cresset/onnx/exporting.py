@@ -1,80 +1,40 @@
 """`export`: a model and example inputs become an ONNX program."""
 
 import contextlib
-import inspect
-import itertools
+import functools
 import warnings
 
 import cresset
 
-from ..pytree import tree_flatten, tree_leaves
+from ..graph.free_dimensions import free_sizes
+from ..graph.merging import merge
+from ..graph.recording import Front, Recorder
+from ..graph.recordings import Inputs, kept, record
+from ..graph.sizes import Size
+from ..pytree import tree_leaves
 from . import arguments, custom, operators
-from .dimensions import RECORDINGS, Size, sizes_to_try
-from .errors import OnnxExporterError, OnnxExporterWarning
-from .free_dimensions import free_sizes
+from .errors import OnnxExporterError, OnnxExporterWarning, UnsupportedOperatorError
 from .graph import Graph, dtype_name
-from .merging import merge
 from .program import IR_VERSIONS
-from .recording import Recorder
 
 DEFAULT_OPSET, LEAST_OPSET, LAST_OPSET = 18, min(IR_VERSIONS), max(IR_VERSIONS)
 
 
-class Inputs:
-    """The example arguments: which leaves are tensors, what they are called, and how to call the model with others."""
+class OnnxFront(Front):
+    """Recordings for ONNX."""
 
-    def __init__(self, model, args, kwargs, names):
-        self.args, self.kwargs = args, kwargs
-        self.signature = _signature(model)
-        self.bound = self._bind()
-        leaves, self.spec = tree_flatten((args, kwargs))
-        self.leaves = leaves
-        self.places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, cresset.Tensor)]
-        self.tensors = [leaves[k] for k in self.places]
-        self.names = self._names(names)
+    name, error, free = "onnx.export", OnnxExporterError, "dynamic_axes"
 
-    def _bind(self):
-        """The arguments by the model's parameter names."""
-        if self.signature is None:
-            return {f"input_{k}": arg for k, arg in enumerate(self.args)} | self.kwargs
-        bound = self.signature.bind(*self.args, **self.kwargs).arguments
-        found = {}
-        for name, value in bound.items():
-            kind = self.signature.parameters[name].kind
-            if kind is inspect.Parameter.VAR_POSITIONAL:
-                found.update({f"{name}_{k}": v for k, v in enumerate(value)})
-            elif kind is inspect.Parameter.VAR_KEYWORD:
-                found.update(value)
-            else:
-                found[name] = value
-        return found
+    def __init__(self, opset):
+        self.opset = opset
 
-    def _names(self, given):
-        natural = []
-        for name, value in self.bound.items():
-            count = sum(isinstance(leaf, cresset.Tensor) for leaf in tree_leaves(value))
-            natural += [name] if isinstance(value, cresset.Tensor) else [f"{name}_{k}" for k in range(count)]
-        given = list(given or [])
-        if len(given) > len(self.tensors):
-            raise ValueError(f"onnx.export: {len(given)} input_names for {len(self.tensors)} input tensors")
-        names = given + natural[len(given) :]
-        if len(set(names)) != len(names):
-            raise ValueError(f"onnx.export: input names are not distinct: {names}")
-        return names
+    def unsupported(self, operator, place):
+        fix = "Say how it is written with register_custom_op_symbolic" if "::" in operator else "Write it with other operators, or leave it out of the model"
+        return UnsupportedOperatorError(operator, self.opset, None, f"onnx.export: the operator {operator} has no ONNX form here; {place}. {fix}")
 
-    def with_tensors(self, tensors):
-        """args and kwargs with other tensors."""
-        leaves = list(self.leaves)
-        for place, tensor in zip(self.places, tensors, strict=True):
-            leaves[place] = tensor
-        return self.spec.unflatten(leaves)
-
-
-def _signature(model):
-    try:
-        return inspect.signature(model.forward if isinstance(model, cresset.nn.Module) else model)
-    except (TypeError, ValueError):
-        return None
+    def start(self, parameters):
+        functions = {name: functools.partial(accepts, self.opset) for name, accepts in operators.functions.items()}
+        return Recorder(self, parameters, operators.names() | custom.registered(self.opset), functions)
 
 
 @contextlib.contextmanager
@@ -92,26 +52,14 @@ def _mode(model, training):
             module.training = was
 
 
-@contextlib.contextmanager
-def _kept(model):
-    """Random numbers and what layers count while they train are as before afterwards."""
-    training = [m for m in model.modules() if m.training] if isinstance(model, cresset.nn.Module) else []
-    buffers = [(buffer, buffer.detach().clone()) for module in training for buffer in module.buffers(recurse=False)]
-    with cresset.random.fork_rng(devices=[]):
-        try:
-            yield
-        finally:
-            for buffer, before in buffers:
-                buffer.copy_(before)
-
-
 def export_program(model, args, kwargs, *, input_names, output_names, opset_version, dynamic_axes, dynamic_shapes, training, exporting):
     """Record the model and write it as a graph."""
     opset = _opset(opset_version)
-    inputs = Inputs(model, args, kwargs, input_names)
+    front = OnnxFront(opset)
+    inputs = Inputs(front, model, args, kwargs, input_names)
     free, output_axes = free_sizes(inputs, dynamic_axes, dynamic_shapes, output_names)
-    with _mode(model, training), cresset.no_grad(), _kept(model), exporting():
-        recorders, outputs, sizes, paths = _record(model, inputs, free, opset)
+    with _mode(model, training), cresset.no_grad(), kept(model), exporting():
+        recorders, outputs, sizes, paths = record(model, inputs, free, front.start, _outputs)
 
     def describe(k):
         return ", ".join(f"{symbol} is {samples[k]}" for symbol, samples in sizes.items()) or "recorded once more"
@@ -151,79 +99,6 @@ def _opset(asked):
     if asked < LEAST_OPSET:
         warnings.warn(f"onnx.export: opset {asked} is too old; the file has opset {LEAST_OPSET}", OnnxExporterWarning, stacklevel=4)
     return max(asked, LEAST_OPSET)
-
-
-# ---- recording
-
-
-def _record(model, inputs, free, opset):
-    """Recorders of the model with several sizes, their outputs, the sizes by symbol, and the names of the outputs."""
-    example = {}
-    for (name, axis), symbol in free.items():
-        size = inputs.tensors[inputs.names.index(name)].shape[axis]
-        if example.setdefault(symbol, size) != size:
-            raise ValueError(f"onnx.export: the free dimension {symbol!r} is {example[symbol]} in one input and {size} in {name!r}, dimension {axis}")
-    plans = sizes_to_try(example, list(example)) if free else [{}]
-    failure = None
-    for sizes in plans:
-        recorders, outputs, paths = [], [], None
-        try:
-            for k in range(RECORDINGS if free else 2):
-                recorder, found, paths = _record_once(model, inputs, _resized(inputs, free, sizes, k), opset)
-                recorders.append(recorder)
-                outputs.append(found)
-        except OnnxExporterError:
-            raise
-        except Exception as error:
-            if not free or failure is None:
-                failure = error
-            if not free:
-                raise
-            continue
-        return recorders, outputs, sizes, paths
-    _record_once(model, inputs, inputs.tensors, opset)  # a model that cannot run at all says so itself
-    tried = ", ".join(f"{symbol} = {sizes[k]}" for k in range(1) for symbol, sizes in plans[0].items())
-    raise OnnxExporterError(
-        f"onnx.export: the model runs with the example inputs but not when its free dimensions have other sizes (tried: {tried}, and others): {failure}. "
-        "Leave those out of dynamic_axes that are fixed, or give an example with larger sizes"
-    ) from failure
-
-
-def _resized(inputs, free, sizes, k):
-    """The example inputs, repeated or cut to the sizes of recording k. Numbers differ a little, so that what is no constant shows."""
-    found = []
-    for name, tensor in zip(inputs.names, inputs.tensors, strict=True):
-        t = tensor.detach()
-        for axis in range(t.ndim):
-            symbol = free.get((name, axis))
-            if symbol is not None:
-                t = t.index_select(axis, cresset.arange(sizes[symbol][k], device=t.device) % t.shape[axis])
-        t = t * (1 - k / 64) if t.is_floating_point() and k else t.clone()
-        found.append(t)
-    return found
-
-
-def _record_once(model, inputs, tensors, opset):
-    parameters = {}
-    if isinstance(model, cresset.nn.Module):
-        named = itertools.chain(model.named_parameters(remove_duplicate=False), model.named_buffers(remove_duplicate=False))
-        for name, tensor in named:
-            parameters.setdefault(id(tensor), name)
-    recorder = Recorder(parameters, operators.names() | custom.registered(opset), operators.functions, opset)
-    for tensor in tensors:
-        recorder.add_input(tensor)
-    args, kwargs = inputs.with_tensors(tensors)
-    recorder.start()
-    try:
-        with recorder:
-            result = model(*args, **kwargs)
-        values, paths = [], []
-        for path, tensor in _outputs(result):
-            values.append(recorder.value_of(tensor))
-            paths.append(path)
-    finally:
-        recorder.close()
-    return recorder, values, paths
 
 
 def _outputs(result, path=()):

@@ -6,9 +6,9 @@ What a rule gives and gets are names of tensors (texts), recorded Values, or Non
 import cresset
 
 from . import messages
-from .dimensions import Fraction, Size, shifted, solve
+from ..graph.sizes import Fraction, Size, shifted, solve
 from .errors import OnnxExporterError
-from .recording import Value
+from ..graph.recording import Value
 
 SEEN_AS = {"bfloat16": cresset.int16, "float8_e4m3fn": cresset.uint8, "float8_e5m2": cresset.uint8, "float8_e4m3fnuz": cresset.uint8, "float8_e5m2fnuz": cresset.uint8}
 
@@ -202,7 +202,7 @@ class Graph:
         )
 
     def call_values(self):
-        from .recording import leaves
+        from ..graph.recording import leaves
 
         return [v for v in leaves((self.call.args, self.call.kwargs)) if isinstance(v, Value) and v.name is not None]
 

@@ -8,14 +8,16 @@ from ..pytree import tree_leaves
 def free_sizes(inputs, dynamic_axes, dynamic_shapes, output_names):
     """({(input name, axis): symbol}, {(output name, axis): symbol}). The same symbol is the same size."""
     if dynamic_axes and dynamic_shapes:
-        raise ValueError("onnx.export: give dynamic_axes or dynamic_shapes, not both")
+        raise ValueError(f"{inputs.front.name}: give dynamic_axes or dynamic_shapes, not both")
     if dynamic_shapes:
-        return _from_shapes(inputs, dynamic_shapes), {}
+        return from_shapes(inputs, dynamic_shapes), {}
     free, of_outputs = {}, {}
     for name, axes in (dynamic_axes or {}).items():
         is_input = name in inputs.names
         if not is_input and name not in (output_names or ()):
-            raise ValueError(f"onnx.export: dynamic_axes names {name!r}, which is no input ({inputs.names}) and no output ({list(output_names or [])})")
+            raise ValueError(
+                f"{inputs.front.name}: dynamic_axes names {name!r}, which is no input ({inputs.names}) and no output ({list(output_names or [])})"
+            )
         if not hasattr(axes, "items"):
             axes = {axis: f"{name}_dynamic_axes_{k + 1}" for k, axis in enumerate(axes)}
         for axis, symbol in axes.items():
@@ -29,16 +31,18 @@ def free_sizes(inputs, dynamic_axes, dynamic_shapes, output_names):
 def _axis(inputs, name, axis):
     rank = inputs.tensors[inputs.names.index(name)].ndim
     if not isinstance(axis, int) or not -rank <= axis < rank:
-        raise ValueError(f"onnx.export: dimension {axis} of {name!r} cannot be free; it has {rank} dimensions")
+        raise ValueError(f"{inputs.front.name}: dimension {axis} of {name!r} cannot be free; it has {rank} dimensions")
     return axis % rank
 
 
-def _from_shapes(inputs, shapes):
+def from_shapes(inputs, shapes):
     """dynamic_shapes follows the structure of the arguments: by the names of the model's parameters, or in their order."""
     by_name = shapes if isinstance(shapes, dict) else dict(zip(inputs.bound, shapes, strict=False))
     unknown = [name for name in by_name if name not in inputs.bound]
     if unknown:
-        raise ValueError(f"onnx.export: dynamic_shapes names {unknown}, which the model does not take: {list(inputs.bound)}")
+        raise ValueError(
+            f"{inputs.front.name}: dynamic_shapes names {unknown}, which the model does not take: {list(inputs.bound)}"
+        )
     free, position = {}, 0
     for name, value in inputs.bound.items():
         tensors = [leaf for leaf in tree_leaves(value) if isinstance(leaf, cresset.Tensor)]

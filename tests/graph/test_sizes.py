@@ -1,6 +1,6 @@
 """Sizes: their arithmetic, the formulas behind them, and which sizes are recorded."""
 
-from cresset.onnx.dimensions import Fraction, Size, sizes_to_try, solve
+from cresset.graph.sizes import Fraction, Size, sizes_to_try, solve
 
 A, B = Size((3, 4, 6, 9)), Size((5, 7, 6, 11))
 KNOWN = [(A.samples, "a"), (B.samples, "b")]

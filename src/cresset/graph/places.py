@@ -1,0 +1,35 @@
+"""Where a program is while it is recorded: its line, its module, and whether it asserts."""
+
+import opcode
+import os
+import sys
+
+from .. import _native
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class Place:
+    """A line of the program and the module in which it runs."""
+
+    def __init__(self):
+        frame, self.function = sys._getframe(1), ""
+        while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+            if "<locals>" not in frame.f_code.co_qualname:  # not what a decorator puts around a function
+                self.function = frame.f_code.co_name  # in the end, what the program calls
+            frame = frame.f_back
+        self.line = f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}" if frame else ""
+        self.module = _native.running_module_path()
+
+    def __str__(self):
+        return "; ".join(filter(None, [self.line, self.module and f"in the module {self.module}"]))
+
+
+def asserts(frame):
+    """Whether the frame stands at the condition of `assert`: what comes after the jump raises AssertionError."""
+    code, jump = frame.f_code.co_code, frame.f_lasti
+    names = [opcode.opname[code[i]] for i in range(jump, min(jump + 40, len(code)), 2)]
+    following = next((name for name in names[1:] if name not in ("CACHE", "POP_JUMP_IF_TRUE", "NOT_TAKEN")), "")
+    return following in ("LOAD_ASSERTION_ERROR", "LOAD_COMMON_CONSTANT") and (
+        names[0].startswith("POP_JUMP") or names[0] == "TO_BOOL"
+    )
