@@ -83,6 +83,7 @@ class BackwardRun {
 
   static thread_local BackwardRun* current;
   const int64_t number = next_number++;
+  Node* running = nullptr;
   std::vector<std::function<void()>> at_end;
   bool is_partial() const { return !request_.wanted.empty(); }
   bool will_run(const Node* node) {
@@ -195,6 +196,7 @@ class BackwardRun {
   void serve(int32_t k) {
     Node& node = *tasks_[k].node;
     RefPtr<Node> keep(&node);
+    running = &node;
     Grads grads = std::move(tasks_[k].grads);
     grads.resize(std::max<int64_t>(grads.size(), node.results.size()));
     if (node.hooks && (tasks_[k].needed || tasks_[k].wanted_at >= 0)) run_result_hooks(node, grads);
@@ -240,6 +242,7 @@ class BackwardRun {
       if (i < out.size() && out[i].defined()) receive(tasks_[child], e.index, std::move(out[i]));
       if (--tasks_[child].waiting_for == 0) make_ready(child);
     }
+    running = nullptr;  // what runs at the end of the run belongs to no node
   }
 
   static ResultInfo target_of(const Edge& e) {
@@ -319,6 +322,7 @@ Tensor fit(const char* who, const Tensor& grad, const ResultInfo& to) {
 }
 
 int64_t current_backward() { return BackwardRun::current ? BackwardRun::current->number : -1; }
+RefPtr<Node> running_node() { return RefPtr<Node>(BackwardRun::current ? BackwardRun::current->running : nullptr); }
 bool backward_is_partial() { return BackwardRun::current && BackwardRun::current->is_partial(); }
 bool will_run(const Node* node) { return BackwardRun::current && BackwardRun::current->will_run(node); }
 void after_backward(std::function<void()> step) {

@@ -20,6 +20,7 @@ std::vector<Tensor> run_backward(const BackwardRequest& request);
 
 // What hooks may ask about the run they are called in, the innermost of this thread.
 int64_t current_backward();                       // its number; -1 outside of any
+RefPtr<Node> running_node();                      // whose derivative or hooks are being run; null outside of any
 bool backward_is_partial();                       // autograd.grad, or backward with inputs
 bool will_run(const Node* node);                  // whether it computes the gradient of the node's results
 void after_backward(std::function<void()> step);  // at the end of the run

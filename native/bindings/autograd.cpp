@@ -412,6 +412,12 @@ PyObject* gradient_edge_py(PyObject*, PyObject* self) {
   });
 }
 PyObject* current_backward_py(PyObject*, PyObject*) { return PyLong_FromLongLong(current_backward()); }
+PyObject* running_node_py(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    RefPtr<Node> node = running_node();
+    return node ? wrap(node) : Py_NewRef(Py_None);
+  });
+}
 PyObject* backward_is_partial_py(PyObject*, PyObject*) { return PyBool_FromLong(backward_is_partial()); }
 PyObject* will_run_py(PyObject*, PyObject* node) {
   return guarded([&] { return PyBool_FromLong(will_run(unwrap_node(node).get())); });
@@ -467,6 +473,7 @@ PyMethodDef functions[] = {
     {"set_anomaly_check_nan", set_mode<&Modes::anomaly_checks_nan>, METH_O, nullptr},
     {"gradient_edge", gradient_edge_py, METH_O, nullptr},
     {"current_backward", current_backward_py, METH_NOARGS, nullptr},
+    {"running_node", running_node_py, METH_NOARGS, "The node whose derivative or hooks this thread's backward runs; None outside of any."},
     {"backward_is_partial", backward_is_partial_py, METH_NOARGS, nullptr},
     {"will_run", will_run_py, METH_O, nullptr},
     {"after_backward", after_backward_py, METH_O, nullptr},

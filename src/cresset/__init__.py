@@ -38,6 +38,9 @@ for _name in dir(_native):
         globals()[_name] = getattr(_native, _name)
 
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
+legacy_contiguous_format = contiguous_format  # noqa: F821
+has_lapack, has_spectral = True, True  # decompositions and Fourier transforms are there
+has_mkl, has_openmp = False, False  # and none of these libraries is used for them
 
 from . import missing_names as _missing_names  # noqa: E402
 from . import ops as _ops  # noqa: E402
@@ -72,6 +75,7 @@ _SUBPACKAGES = {
     "autograd", "linalg", "fft", "special", "nn", "optim", "utils", "func", "distributions", "testing", "masked", "signal", "random", "storage", "printing", "overrides",
     "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
     "quasirandom", "version", "torch_version",
+    "_C", "_custom_ops", "_inductor", "_prims_common", "_tensor", "_tensor_str", "functional", "package",
     "fx", "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo", "_jit_internal", "graph",
     "metrics", "train", "debug", "vision",
 }  # fmt: skip
@@ -110,6 +114,10 @@ _OF_SUBPACKAGES = {
         ["SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"], "symbolic"
     ),
     **dict.fromkeys(["cond", "while_loop"], "higher_order"),
+    **dict.fromkeys(["compiled_with_cxx11_abi", "get_num_interop_threads", "init_num_threads", "set_num_interop_threads"], "backends.threads"),
+    **dict.fromkeys(["DispatchKey", "DispatchKeySet"], "_C"),
+    **dict.fromkeys(["DisableTorchFunction", "DisableTorchFunctionSubclass"], "overrides"),
+    "GradScaler": "amp", "Tag": "ops.tags",
     "compile": "compiler",
 }  # fmt: skip
 
@@ -129,9 +137,6 @@ def __getattr__(name):
                 raise
     if name == "vmap":
         return _importlib.import_module(".func", __name__).vmap
-    if name == "_C":
-        _native.DisableTorchFunctionSubclass = _importlib.import_module(".overrides", __name__).DisableTorchFunctionSubclass
-        return _native
     if name == "torch":  # PyTorch's module holds itself, too
         return _importlib.import_module(__name__)
     raise _missing_names.MissingName(__name__, name)

@@ -4,6 +4,8 @@ On the CPU, results never depend on the number of threads, whatever is set here.
 nobody initialised is filled, and whether cuDNN may use algorithms on CUDA whose sums come in another order each time.
 """
 
+import warnings
+
 from . import _native
 
 __all__ = [
@@ -96,3 +98,14 @@ def is_warn_always_enabled():
     False
     """
     return _state["warn_always"]
+
+
+def alert_not_deterministic(caller):
+    """Say that `caller`, a function of one's own, gives other results in each run: an error if deterministic ones are asked for, or a warning."""
+    if not _state["deterministic"]:
+        return
+    text = f"{caller} does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True"
+    if _state["warn_only"]:
+        warnings.warn(text + ", warn_only=True)'.", stacklevel=2)
+    else:
+        raise RuntimeError(text + ")'. Turn it off for this operation, or use warn_only=True")

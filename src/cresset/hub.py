@@ -160,21 +160,52 @@ def help(github, model, force_reload=False, skip_validation=False, trust_repo="c
 
 # ---- files
 
+try:
+    from tqdm import tqdm
+except ImportError:
+
+    class tqdm:
+        """How far something has come, as a percentage on standard error: the few things of the tqdm package that downloads use, where that is not installed."""
+
+        def __init__(self, iterable=None, total=None, desc="", disable=False, **_others):
+            self.iterable, self.total, self.desc, self.disable, self.n = iterable, total, desc, disable, 0
+
+        def update(self, n=1):
+            self.n += n
+            if not self.disable:
+                done = f"{100 * self.n // self.total} %" if self.total else str(self.n)
+                sys.stderr.write(f"\r{self.desc and self.desc + ': '}{done}")
+
+        def __iter__(self):
+            for item in self.iterable:
+                yield item
+                self.update()
+            self.close()
+
+        def close(self):
+            if not self.disable:
+                sys.stderr.write("\n")
+                self.disable = True
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            self.close()
+
 
 def download_url_to_file(url, dst, hash_prefix=None, progress=True):
     """Download to the file `dst`; nothing is left there when it fails, or when the SHA-256 does not begin with `hash_prefix`."""
     request = Request(url, headers={"User-Agent": "cresset.hub"})
-    part, digest, done, shown = f"{os.path.expanduser(dst)}.{uuid.uuid4().hex}.partial", hashlib.sha256(), 0, -1
+    part, digest = f"{os.path.expanduser(dst)}.{uuid.uuid4().hex}.partial", hashlib.sha256()
     try:
         with urlopen(request) as source, open(part, "wb") as file:
-            size = int(source.headers.get("Content-Length") or 0)
-            while chunk := source.read(READ_DATA_CHUNK):
-                file.write(chunk)
-                digest.update(chunk)
-                done += len(chunk)
-                if progress and size and 100 * done // size != shown:
-                    shown = 100 * done // size
-                    sys.stderr.write(f"\r{os.path.basename(dst)}: {shown} % of {size / 2**20:.1f} MB" + ("\n" if shown == 100 else ""))
+            size = int(source.headers.get("Content-Length") or 0) or None
+            with tqdm(total=size, desc=os.path.basename(dst), disable=not progress, unit="B", unit_scale=True, unit_divisor=1024) as bar:
+                while chunk := source.read(READ_DATA_CHUNK):
+                    file.write(chunk)
+                    digest.update(chunk)
+                    bar.update(len(chunk))
         if hash_prefix is not None and digest.hexdigest()[: len(hash_prefix)] != hash_prefix:
             raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")')
         shutil.move(part, os.path.expanduser(dst))

@@ -7,7 +7,7 @@ import inspect
 from . import _native
 
 __all__ = [
-    "BaseTorchFunctionMode", "DisableTorchFunctionSubclass", "TorchFunctionMode", "enable_reentrant_dispatch", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function",
+    "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "enable_reentrant_dispatch", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function",
     "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
 
@@ -140,6 +140,19 @@ class DisableTorchFunctionSubclass:
 
     def __exit__(self, *_):
         _native.set_torch_function_enabled(self.before)
+
+
+class DisableTorchFunction(DisableTorchFunctionSubclass):
+    """Inside, neither tensor subclasses nor function modes see the calls."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.modes = [_native.pop_function_mode() for _ in range(_native.function_mode_depth())]
+
+    def __exit__(self, *exception):
+        for mode in reversed(self.modes):
+            _native.push_function_mode(mode)
+        super().__exit__(*exception)
 
 
 class enable_reentrant_dispatch:

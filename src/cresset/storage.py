@@ -419,6 +419,8 @@ class TypedStorage:
         dtype = fixed or dtype or _native.get_default_dtype()
         return TypedStorage(wrap_storage=UntypedStorage.from_buffer(buffer, byte_order, count, offset, dtype), dtype=dtype)
 
+    _from_buffer = from_buffer
+
     @classmethod
     def from_file(cls, filename, shared=False, size=0):
         """A storage of `size` elements on a file; see UntypedStorage.from_file."""

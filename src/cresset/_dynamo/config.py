@@ -22,17 +22,25 @@ suppress_errors = False
 verbose = False
 
 
-@contextlib.contextmanager
-def patch(changes=None, value=None, **settings):
-    """Change settings for a while: patch("verbose", True), patch({"verbose": True}) or patch(verbose=True)."""
-    module = sys.modules[__name__]
-    wanted = {**({changes: value} if isinstance(changes, str) else changes or {}), **settings}
-    for name in wanted:
-        if not hasattr(module, name):
-            raise AttributeError(f"_dynamo.config: there is no setting {name!r}")
-    before = {name: getattr(module, name) for name in wanted}
-    vars(module).update(wanted)
-    try:
-        yield
-    finally:
-        vars(module).update(before)
+def patching(module_name):
+    """The function `patch` of a module of settings."""
+
+    @contextlib.contextmanager
+    def patch(changes=None, value=None, **settings):
+        """Change settings for a while: patch("verbose", True), patch({"verbose": True}) or patch(verbose=True)."""
+        module = sys.modules[module_name]
+        wanted = {**({changes: value} if isinstance(changes, str) else changes or {}), **settings}
+        for name in wanted:
+            if not hasattr(module, name):
+                raise AttributeError(f"{module_name.partition('.')[2]}: there is no setting {name!r}")
+        before = {name: getattr(module, name) for name in wanted}
+        vars(module).update(wanted)
+        try:
+            yield
+        finally:
+            vars(module).update(before)
+
+    return patch
+
+
+patch = patching(__name__)

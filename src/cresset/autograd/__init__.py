@@ -59,6 +59,11 @@ _PARTS = {"forward_ad", "function", "functional", "profiler"}
 _NAMES = {"Function": "function", "gradcheck": "gradcheck", "gradgradcheck": "gradcheck"}
 
 
+def _profiler_enabled():
+    """Whether calls are being recorded by a profiler."""
+    return _native.is_profiling()
+
+
 def __getattr__(name):
     if name in _PARTS:
         return importlib.import_module("." + name, __name__)

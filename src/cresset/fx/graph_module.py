@@ -56,6 +56,17 @@ def _get_attr(model, attr_name):
     return model
 
 
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"  # in `meta`: attributes that a copy takes over
+
+
+class _CodeOnlyModule(Module):
+    """A module with the attributes of another and no code: what a graph's module is built from again."""
+
+    def __init__(self, body):
+        super().__init__()
+        self.__dict__ = body
+
+
 class GraphModule(Module):
     """A module made of a graph and of what its nodes refer to. Change `graph`, then call `recompile()`.
 

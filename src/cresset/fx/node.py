@@ -129,6 +129,8 @@ class Node:
     call_module, call_method and output. `users` are the nodes that read it, `meta` is free for passes to write in.
     """
 
+    __slots__ = ("__dict__", "__weakref__", "graph", "meta", "name", "op", "target", "type", "users")
+
     def __init__(self, graph, name, op, target, args, kwargs, return_type=None):
         if op not in OPCODES:
             raise AssertionError(f"Node [graph = {graph}, name = '{name}'] op {op!r} must be one of {', '.join(OPCODES)}")

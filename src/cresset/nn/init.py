@@ -40,6 +40,12 @@ def uniform_(tensor, a=0.0, b=1.0, generator=None):
 
 
 @cresset.no_grad()
+def _no_grad_uniform_(tensor, a, b, generator=None):
+    """PyTorch's name for a uniform filling that is not recorded."""
+    with cresset.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Fill with normal random numbers."""
     return tensor.normal_(mean, std, generator=generator)

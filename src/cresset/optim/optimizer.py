@@ -272,6 +272,47 @@ class Optimizer:
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
+        """Lists that belong together, split by the device and dtype of the first's tensors: {(device, dtype): (lists, places)}.
+
+        Args:
+            with_indices: say at which places the tensors stood; the places are [] without.
+        """
+        found = {}
+        for place, row in enumerate(zip(*tensorlistlist, strict=True)):
+            lists, places = found.setdefault((row[0].device, row[0].dtype), ([[] for _ in tensorlistlist], []))
+            for column, tensor in zip(lists, row, strict=True):
+                column.append(tensor)
+            if with_indices:
+                places.append(place)
+        return found
+
+
+def _get_capturable_supported_devices(supports_xla=True):
+    """The devices whose steps PyTorch can record in graphs of the device."""
+    return ["cuda", "xpu", "hpu", "privateuseone", *(["xla"] if supports_xla else [])]
+
+
+def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
+    """(fused, foreach) for an optimizer of one's own that was told neither: whether one loop over all parameters pays, which it does on a GPU."""
+    if differentiable:
+        return False, False
+    on_device = bool(params) and all(p is None or (type(p) in (cresset.Tensor, cresset.nn.Parameter) and p.device.type == "cuda") for p in params)
+    fused = use_fused and on_device and all(p is None or p.is_floating_point() for p in params)
+    return fused, on_device and not fused
+
+
+def _use_grad_for_differentiable(function):
+    """Decorator of a `step` of one's own: it is recorded only for an optimizer with differentiable=True."""
+
+    @functools.wraps(function)
+    def step(self, *args, **kwargs):
+        with cresset.set_grad_enabled(bool(self.defaults["differentiable"])):
+            return function(self, *args, **kwargs)
+
+    return step
+
 
 def _moved(value, param, group, key=None):
     """A value of the saved state, on the device and in the dtype of its parameter; the step count stays as it is."""

@@ -1,5 +1,6 @@
-"""torch.utils.model_zoo: the older name of a function of cresset.hub."""
+"""torch.utils.model_zoo: the older names of functions of cresset.hub."""
 
 from ..hub import load_state_dict_from_url as load_url
+from ..hub import tqdm
 
-__all__ = ["load_url"]
+__all__ = ["load_url", "tqdm"]

@@ -44,6 +44,7 @@ from ...ops.pooling import (
     max_unpool2d,
     max_unpool3d,
 )
+from .. import _reduction as _Reduction
 from .activation import (
     celu,
     celu_,
@@ -82,7 +83,7 @@ from .activation import (
     threshold,
     threshold_,
 )
-from .attention import multi_head_attention_forward, scaled_dot_product_attention
+from .attention import _canonical_mask, _none_or_dtype, multi_head_attention_forward, scaled_dot_product_attention
 from .ctc import ctc_loss
 from .distance import cosine_similarity, pairwise_distance, pdist
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout

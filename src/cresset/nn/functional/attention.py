@@ -106,6 +106,19 @@ def _as_added(mask, name, dtype, other=None, other_name="", check_other=True):
     return cresset.zeros_like(mask, dtype=dtype).masked_fill_(mask, -math.inf)
 
 
+def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
+    """PyTorch's name for a mask as numbers to add, of dtype `target_type`; `other_type` is the dtype of a mask that goes with it."""
+    other = None if other_type is None else cresset.empty(0, dtype=other_type)
+    return _as_added(mask, mask_name, target_type, other, other_name, check_other)
+
+
+def _none_or_dtype(input):
+    """The dtype of a tensor; None for None."""
+    if input is not None and not isinstance(input, cresset.Tensor):
+        raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+    return None if input is None else input.dtype
+
+
 def _check(condition, message):
     if not condition:
         raise AssertionError(message)

@@ -64,5 +64,7 @@ for _name, _sources in _FILES.items():
     # The layers themselves are here as well; a file and a layer never have the same name.
     globals().update({k: v for k, v in vars(_place).items() if isinstance(v, type) and issubclass(v, Module)})
 
+vars(_made["module"])["_EXTRA_STATE_KEY_SUFFIX"] = module._EXTRA_STATE
+vars(_made["transformer"])["_get_activation_fn"] = transformer._activation
 vars(_made["utils"])["consume_prefix_in_state_dict_if_present"] = consume_prefix_in_state_dict_if_present
 globals().update(_made)

@@ -5,6 +5,8 @@ operators that have no rule are written by their formula. Functions made of oper
 `functions`, which ONNX has as one node.
 """
 
+import cresset
+
 from ...ops.pointwise import definitions
 
 rules = {}
@@ -30,6 +32,20 @@ def exports_function(name, accepts):
         return rule
 
     return enter
+
+
+def shape_as_tensor(x):
+    """torch.onnx.operators.shape_as_tensor: the sizes of a tensor as a tensor.
+
+    >>> cresset.onnx.operators.shape_as_tensor(cresset.ones(2, 3))
+    tensor([2, 3])
+    """
+    return cresset.tensor(list(x.shape), dtype=cresset.int64)
+
+
+def reshape_from_tensor_shape(x, shape):
+    """torch.onnx.operators.reshape_from_tensor_shape: `x` in the shape that a tensor holds."""
+    return x.reshape(shape.tolist())
 
 
 def names():

@@ -1,0 +1,147 @@
+"""torch._C: the names that programs use of PyTorch's native module, each doing what it says. Ours is `cresset._native`, with names of its own.
+
+What belongs to machinery that is not here (dispatch keys beyond autocast's, graph executors) is left out or refused in words.
+"""
+
+import importlib as _importlib
+import os as _os
+import sys as _sys
+
+from .. import _native
+from .. import missing_names as _missing_names
+from .._native import Generator, Size, Tensor, default_generator, device, dtype, layout, memory_format  # noqa: F401
+from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass  # noqa: F401
+from .dispatch_keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard  # noqa: F401
+from .executor_settings import (  # noqa: F401
+    _jit_can_fuse_on_cpu,
+    _jit_can_fuse_on_gpu,
+    _jit_override_can_fuse_on_cpu,
+    _jit_override_can_fuse_on_gpu,
+    _jit_set_bailout_depth,
+    _jit_set_nvfuser_enabled,
+    _jit_set_nvfuser_guard_mode,
+    _jit_set_profiling_executor,
+    _jit_set_profiling_mode,
+    _jit_set_texpr_fuser_enabled,
+)
+
+_GLIBCXX_USE_CXX11_ABI = True  # how std::string is laid out in the native module: the form since GCC 5
+
+TensorBase = _TensorBase = Tensor  # one class here, two in PyTorch
+_TensorMeta = type(Tensor)
+_disabled_torch_function_impl = Tensor._disabled_torch_function
+
+# Where the rest of torch._C lives: loaded when it is first asked for.
+_LATER = {
+    "PyTorchFileReader": "serialization.records", "PyTorchFileWriter": "serialization.records", "StorageBase": "storage", "_LinAlgError": "linalg",
+    "_OutOfMemoryError": "cuda", "Event": "accelerator", "Stream": "accelerator",
+}  # fmt: skip
+_SUBMODULES = {"_VariableFunctions", "_nn"}
+_PUBLIC_NAMES = {
+    "_LinAlgError": "LinAlgError",
+    "_OutOfMemoryError": "OutOfMemoryError",
+    "StorageBase": "UntypedStorage",
+}
+_missing = _missing_names.of(__name__)
+
+
+def __getattr__(name):
+    if name in _LATER:
+        return getattr(_importlib.import_module(".." + _LATER[name], __name__), _PUBLIC_NAMES.get(name, name))
+    if name in _SUBMODULES:
+        return _importlib.import_module("." + name, __name__)
+    return _missing(name)
+
+
+# ---------------------------------------------------------------- what is going on
+
+
+def _get_tracing_state():
+    """Something true while torch.jit.trace records this thread's calls, None otherwise."""
+    jit = _sys.modules.get(__package__.partition(".")[0] + ".jit")
+    return True if jit is not None and jit.is_tracing() else None
+
+
+_logged = set()
+
+
+def _log_api_usage_once(event):
+    """Tell, once for each event, that a part of an API was used: a line on standard error if PYTORCH_API_USAGE_STDERR is set, nothing otherwise."""
+    if event in _logged:
+        return
+    _logged.add(event)
+    if _os.environ.get("PYTORCH_API_USAGE_STDERR"):
+        print(f"PYTORCH_API_USAGE {event}", file=_sys.stderr)
+
+
+def _current_autograd_node():
+    """The node whose derivative or hook this thread's backward is running; None outside of backward."""
+    return _native.running_node()
+
+
+def _current_graph_task_id():
+    """The number of this thread's backward; -1 outside of backward."""
+    return _native.current_backward()
+
+
+def _is_torch_function_enabled():
+    """Whether subclasses of Tensor see the calls."""
+    before = _native.set_torch_function_enabled(True)
+    _native.set_torch_function_enabled(before)
+    return before
+
+
+def _len_torch_function_stack():
+    """How many function modes are active."""
+    return _native.function_mode_depth()
+
+
+def _is_torch_function_mode_enabled():
+    """Whether a function mode is active."""
+    return _native.function_mode_depth() > 0
+
+
+# ---------------------------------------------------------------- devices
+
+
+def _get_default_device():
+    """The type of the device on which new tensors are made, as a string."""
+    return _native.default_device().type
+
+
+def _get_accelerator(check=None):
+    """The accelerator of this machine; the CPU if there is none, which with check=True is an error."""
+    from ..accelerator import current_accelerator
+
+    found = current_accelerator()
+    if found is None and check:
+        raise RuntimeError(
+            "_get_accelerator: this machine has no accelerator (Cannot access accelerator device when none is available)"
+        )
+    return found or device("cpu")
+
+
+def _get_privateuse1_backend_name():
+    """What PyTorch's slot for a device of somebody else's is called."""
+    return "privateuseone"
+
+
+def _parallel_info():
+    """How many threads work on one operation, and what decided it."""
+    from ..__config__ import parallel_info
+
+    return parallel_info() + "\n"
+
+
+def _get_math_sdp_allow_fp16_bf16_reduction():
+    """What `backends.cuda.fp16_bf16_reduction_math_sdp_allowed` says."""
+    from ..backends.cuda import fp16_bf16_reduction_math_sdp_allowed
+
+    return fp16_bf16_reduction_math_sdp_allowed()
+
+
+def _set_math_sdp_allow_fp16_bf16_reduction(enabled):
+    """The setting `backends.cuda.allow_fp16_bf16_reduction_math_sdp`."""
+    from ..backends.cuda import allow_fp16_bf16_reduction_math_sdp
+
+    allow_fp16_bf16_reduction_math_sdp(enabled)

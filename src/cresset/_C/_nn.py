@@ -1,0 +1,49 @@
+"""torch._C._nn: the functions below torch.nn. Those that are public there are found here, too."""
+
+import operator
+
+from .. import _native
+from ..missing_names import MissingName
+from ..nn import functional
+
+
+def __getattr__(name):
+    if name.startswith("_") or not callable(found := getattr(functional, name, None)):
+        raise MissingName(__name__, name)
+    return found
+
+
+def _parse_to(*args, **kwargs):
+    """What the arguments of `to` mean: (device, dtype, non_blocking, memory_format), with None for what was not said.
+
+    >>> cresset._C._nn._parse_to("cpu", cresset.float16, non_blocking=True)
+    (device(type='cpu'), torch.float16, True, None)
+    """
+    if args and isinstance(args[0], _native.Tensor):
+        other, rest = args[0], args[1:]
+        args = (other.device, other.dtype, *rest)
+    elif "other" in kwargs:
+        other = kwargs.pop("other")
+        args = (other.device, other.dtype, *args)
+    elif args and isinstance(args[0], _native.dtype):
+        args = (kwargs.pop("device", None), *args)
+    names = ("device", "dtype", "non_blocking", "copy")
+    if len(args) > len(names):
+        raise TypeError(
+            f"to: takes at most {len(names)} arguments without a name (device, dtype, non_blocking, copy), got {len(args)}"
+        )
+    given = dict(zip(names, args, strict=False))
+    for name, value in kwargs.items():
+        if name not in (*names, "memory_format") or name in given:
+            raise TypeError(f"to: got an unexpected argument {name}={value!r}")
+        given[name] = value
+    device, dtype, memory_format = given.get("device"), given.get("dtype"), given.get("memory_format")
+    if dtype is not None:
+        dtype = _native.as_dtype(dtype)
+    if device is not None and not isinstance(device, _native.device):
+        device = _native.device(device) if isinstance(device, str) else _native.device("cuda", operator.index(device))
+    if memory_format is not None and not isinstance(memory_format, _native.memory_format):
+        raise TypeError(
+            f"to: memory_format must be a memory format such as torch.channels_last, not {type(memory_format).__name__}"
+        )
+    return device, dtype, bool(given.get("non_blocking", False)), memory_format

@@ -1,0 +1,296 @@
+"""torch._C: the names of PyTorch's native module that programs use."""
+
+import subprocess
+import sys
+
+import pytest
+
+import cresset as torch
+
+
+def test_current_autograd_node_is_the_node_that_backward_runs():
+    seen = []
+    x = torch.ones(2, requires_grad=True)
+    y = x.exp()
+    y.register_hook(lambda grad: seen.append((torch._C._current_autograd_node(), torch._C._current_graph_task_id())))
+    node = y.grad_fn
+    y.sum().backward()
+    assert seen[0][0] is node and seen[0][1] >= 0
+    assert torch._C._current_autograd_node() is None and torch._C._current_graph_task_id() == -1
+
+
+def test_current_autograd_node_inside_a_nested_backward():
+    seen = []
+
+    class Outer(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            with torch.enable_grad():
+                z = torch.ones(1, requires_grad=True).sin()
+                z.register_hook(lambda g: seen.append(torch._C._current_autograd_node().name()))
+                z.backward()
+            seen.append(torch._C._current_autograd_node().name())
+            return grad * 2
+
+    Outer.apply(torch.ones(1, requires_grad=True)).backward()
+    assert seen[0].startswith("Sin") and seen[1].startswith("Outer")
+
+
+def test_current_autograd_node_is_none_after_a_backward_that_failed():
+    x = torch.ones(1, requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda grad: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        y.backward()
+    assert torch._C._current_autograd_node() is None
+
+
+def test_log_api_usage_once_prints_each_event_once_when_asked_to():
+    program = "import cresset; [cresset._C._log_api_usage_once(e) for e in ('one', 'two', 'one')]"
+    for value, expected in (("1", "PYTORCH_API_USAGE one\nPYTORCH_API_USAGE two\n"), ("", "")):
+        import os
+
+        environment = {**os.environ, "PYTORCH_API_USAGE_STDERR": value}
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
+        )
+        assert done.stderr == expected
+
+
+def test_a_class_with_the_disabled_torch_function_is_not_kept_by_results():
+    class Plain(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+    made = torch.ones(2).as_subclass(Plain)
+    assert type(made) is Plain and type(made + 1) is torch.Tensor
+
+
+class Doubles(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return "seen"
+
+
+def test_disable_torch_function_hides_calls_from_subclasses_and_modes():
+    class Count(torch.overrides.TorchFunctionMode):
+        calls = 0
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.calls += 1
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2).as_subclass(Doubles)
+    with Count() as count:
+        with torch._C.DisableTorchFunction():
+            assert not torch._C._is_torch_function_enabled() and torch._C._len_torch_function_stack() == 0
+            assert torch.add(torch.Tensor.as_subclass(x, torch.Tensor), 1).tolist() == [2.0, 2.0]
+        assert count.calls == 0 and torch._C._len_torch_function_stack() == 1
+    assert torch.add(x, 1) == "seen" and torch._C._is_torch_function_enabled()
+
+
+def test_excluding_autocasts_key_turns_autocast_off_and_on_again():
+    a = torch.ones(2, 2)
+    with torch.autocast("cpu"):
+        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)):
+            assert (a @ a).dtype == torch.float32
+        assert (a @ a).dtype == torch.bfloat16
+
+
+def test_excluding_another_key_says_what_there_is_instead():
+    with pytest.raises(NotImplementedError, match="DispatchKey.AutogradCPU cannot be left out.*no_grad"):
+        torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradCPU))
+
+
+def test_sets_of_dispatch_keys_are_sets():
+    key = torch._C.DispatchKey
+    both = torch._C.DispatchKeySet(key.CPU) | torch._C.DispatchKeySet(key.AutogradCPU)
+    assert (
+        both.has(key.CPU)
+        and not both.has(key.CUDA)
+        and (both - torch._C.DispatchKeySet(key.CPU)) == torch._C.DispatchKeySet(key.AutogradCPU)
+    )
+    assert (
+        repr(both) == "DispatchKeySet(CPU, AutogradCPU)"
+        and int(key.AutogradCPU) == 134
+        and both.remove(key.CPU).add(key.CPU) == both
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "expected"),
+    [
+        (("cpu", torch.float16), {"non_blocking": True}, (torch.device("cpu"), torch.float16, True, None)),
+        ((torch.float16,), {}, (None, torch.float16, False, None)),
+        ((torch.ones(1, dtype=torch.int8),), {}, (torch.device("cpu"), torch.int8, False, None)),
+        ((), {"memory_format": torch.channels_last}, (None, None, False, torch.channels_last)),
+        ((None, torch.int32), {}, (None, torch.int32, False, None)),
+    ],
+)
+def test_parse_to_reads_the_arguments_of_to(args, kwargs, expected):
+    assert torch._C._nn._parse_to(*args, **kwargs) == expected
+
+
+def test_settings_of_executors_give_what_they_were():
+    before = torch._C._jit_set_profiling_executor(False)
+    assert torch._C._jit_set_profiling_executor(before) is False
+    torch._C._jit_override_can_fuse_on_cpu(True)
+    assert torch._C._jit_can_fuse_on_cpu()
+    torch._C._jit_override_can_fuse_on_cpu(False)
+    with pytest.warns(UserWarning, match="nvfuser is no longer supported"):
+        torch._C._jit_set_nvfuser_enabled(True)
+
+
+def test_functions_below_torch_and_nn_are_found():
+    assert torch._C._VariableFunctions.relu(torch.tensor([-1.0, 2.0])).tolist() == [0.0, 2.0]
+    assert torch._C._nn.gelu(torch.zeros(1)).item() == 0.0
+    with pytest.raises(AttributeError, match="no_such"):
+        torch._C._nn.no_such
+
+
+def test_outside_of_tracing_there_is_no_tracing_state():
+    assert torch._C._get_tracing_state() is None
+
+
+def test_number_of_interop_threads_is_set_once():
+    program = (
+        "import cresset as t\nassert t.get_num_interop_threads() >= 1\nt.set_num_interop_threads(3)\nassert t.get_num_interop_threads() == 3\n"
+        "for bad in (3, 0, 1.5):\n    try: t.set_num_interop_threads(bad)\n    except RuntimeError as e: print(e)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    first, second, third = done.stdout.splitlines()
+    assert "after" in first and "positive integer" in second and "expects an int, but got float" in third
+
+
+def test_package_files_are_refused_in_words():
+    with pytest.raises(NotImplementedError, match="hold Python code that runs when they are opened.*state_dict"):
+        torch.package.PackageImporter("model.pt")
+    with pytest.raises(NotImplementedError, match="PackageExporter\\('out.pt'\\)"):
+        torch.package.PackageExporter("out.pt")
+
+
+def test_distributed_says_that_it_is_not_available():
+    assert torch.distributed.is_available() is False
+
+
+class TestNamesBesideTheNativeModule:
+    def test_an_ordered_set_is_a_set_that_keeps_the_order(self):
+        from cresset.utils._ordered_set import OrderedSet
+
+        a = OrderedSet([3, 1, 3, 2])
+        assert list(a) == [3, 1, 2] and list(reversed(a)) == [2, 1, 3] and a == {1, 2, 3}
+        assert list(a | [9]) == [3, 1, 2, 9] and list(a - {1}) == [3, 2] and list(a.intersection([1, 2])) == [1, 2]
+        assert (
+            list(a.symmetric_difference([1, 7])) == [3, 2, 7]
+            and a.issubset([1, 2, 3, 4])
+            and a.pop() == 2
+            and len(a) == 2
+        )
+        b = a.copy()
+        b.update([5], [6])
+        b.difference_update([3])
+        assert list(b) == [1, 5, 6] and list(a) == [3, 1]
+        with pytest.raises(KeyError):
+            OrderedSet().pop()
+
+    def test_alert_not_deterministic_follows_the_setting(self):
+        from cresset._prims_common import alert_not_deterministic
+
+        alert_not_deterministic("mine")
+        try:
+            torch.use_deterministic_algorithms(True)
+            with pytest.raises(RuntimeError, match="mine does not have a deterministic implementation"):
+                alert_not_deterministic("mine")
+            torch.use_deterministic_algorithms(True, warn_only=True)
+            with pytest.warns(UserWarning, match="mine does not have a deterministic implementation"):
+                alert_not_deterministic("mine")
+        finally:
+            torch.use_deterministic_algorithms(False)
+
+    def test_settings_of_the_code_generator_can_be_patched(self):
+        config = torch._inductor.config
+        with config.patch(max_autotune=True):
+            assert config.max_autotune
+        assert not config.max_autotune
+        with pytest.raises(AttributeError, match="_inductor.config: there is no setting 'nope'"), config.patch(nope=1):
+            pass
+
+    def test_parts_of_a_tensors_text(self):
+        x = torch.tensor([1.0, 2.5])
+        assert torch._tensor_str._tensor_str(x, 0) == "[1.0000, 2.5000]"
+        assert torch._tensor_str._add_suffixes("tensor(1", ["dtype=x"], 0, False) == "tensor(1, dtype=x)"
+        assert torch._tensor_str._str_intern(x) == repr(x)
+
+    def test_a_mask_in_its_added_form(self):
+        mask = torch.tensor([True, False])
+        assert torch.nn.functional._canonical_mask(mask, "m", None, "", torch.float32).tolist() == [-float("inf"), 0.0]
+        assert (
+            torch.nn.functional._none_or_dtype(mask) == torch.bool and torch.nn.functional._none_or_dtype(None) is None
+        )
+        with pytest.raises(RuntimeError, match="must be None or torch.Tensor"):
+            torch.nn.functional._none_or_dtype(3)
+
+    def test_tensors_are_grouped_by_device_and_dtype(self):
+        a, b, c = torch.ones(1), torch.ones(1, dtype=torch.float64), torch.ones(2)
+        groups = torch.optim.Optimizer._group_tensors_by_device_and_dtype(
+            [[a, b, c], [None, None, None]], with_indices=True
+        )
+        lists, places = groups[torch.device("cpu"), torch.float32]
+        assert (
+            lists[0][0] is a and lists[0][1] is c and lists[1] == [None, None] and places == [0, 2] and len(groups) == 2
+        )
+
+    def test_a_step_is_recorded_only_when_differentiable(self):
+        from cresset.optim.optimizer import _use_grad_for_differentiable
+
+        class Mine(torch.optim.Optimizer):
+            @_use_grad_for_differentiable
+            def step(self):
+                return torch.is_grad_enabled()
+
+        for differentiable in (False, True):
+            assert (
+                Mine([torch.ones(1, requires_grad=True)], {"differentiable": differentiable}).step() is differentiable
+            )
+
+    def test_reductions_have_numbers(self):
+        assert [torch.nn.functional._Reduction.get_enum(name) for name in ("none", "mean", "sum")] == [0, 1, 2]
+        with pytest.raises(ValueError, match="x is not a valid value for reduction"):
+            torch.nn._reduction.get_enum("x")
+
+    def test_indexing_inside_vmap_and_the_mode_for_it(self):
+        from cresset._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+
+        x = torch.arange(12).reshape(3, 4)
+        with TransformGetItemToIndex():
+            assert torch.vmap(lambda i, j: x[i, j])(torch.arange(3), torch.arange(3)).tolist() == [0, 5, 10]
+
+    def test_functional_has_torchs_functions(self):
+        assert torch.functional.einsum is torch.einsum and set(torch.functional.__all__) <= set(dir(torch))
+
+    def test_tags_are_kept_by_operators_of_ones_own(self):
+        @torch.library.custom_op("names_test::twice", mutates_args=(), tags=[torch.Tag.pointwise])
+        def twice(x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+        assert torch.Tag.pointwise in torch.ops.names_test.twice.default.tags and int(torch.Tag.pointwise) == 16
+        assert repr(torch.Tag.core) == "<Tag.core: 0>"
+
+    def test_what_the_build_has_agrees_with_the_backends(self):
+        assert (
+            torch.has_mkl == torch.backends.mkl.is_available()
+            and torch.has_openmp == torch.backends.openmp.is_available()
+        )
+
+    def test_the_number_of_the_worker_is_none_outside_of_one(self):
+        from cresset.utils.data._utils import worker
+
+        assert worker._worker_info is None
+
+    def test_profiler_enabled_inside_a_profiler_only(self):
+        assert not torch.autograd._profiler_enabled()
+        with torch.profiler.profile():
+            assert torch.autograd._profiler_enabled()
