@@ -8,10 +8,10 @@ import functools
 
 import cresset
 
+from ..graph.recording import Value
 from .errors import OnnxExporterError
 from .errors import UnsupportedOperatorError as _Unsupported
 from .graph import data_type
-from .recording import Value
 
 __all__ = ["cast_pytorch_to_onnx", "parse_args", "scalar_type_to_onnx"]
 
