@@ -9,7 +9,7 @@ import cresset
 from cresset import backends
 from cresset.nn import functional as F
 from cresset.nn.attention import SDPBackend, sdpa_kernel
-from cresset.ops import attention_forms
+from cresset.ops import attention_choice
 
 
 @pytest.fixture(autouse=True)
@@ -83,10 +83,10 @@ class TestAttention:
         assert calls == ["fused", "math", "fused"]
 
     def test_the_forms_come_back_after_an_error(self):
-        before = dict(attention_forms.allowed)
+        before = dict(attention_choice.allowed)
         with contextlib.suppress(ZeroDivisionError), sdpa_kernel([SDPBackend.MATH], set_priority=True):
             _ = 1 / 0
-        assert attention_forms.allowed == before and attention_forms._order == list(attention_forms.FORMS)
+        assert attention_choice.allowed == before and attention_choice._order == list(attention_choice.FORMS)
 
     def test_halves_are_added_in_halves_when_that_is_allowed(self):
         x = cresset.full((1, 1, 2, 64), 300.0, dtype=cresset.float16)  # a score is 64 * 300 * 300, which float16 cannot hold

@@ -33,10 +33,11 @@ import zipfile
 import zlib
 
 import cresset
-from cresset import protobuf, vision
+from cresset import vision
 from cresset.data.readers import arrays, tar
 from cresset.serialization import bounds, safetensors
 from cresset.train import report
+from cresset.utils import protobuf
 from cresset.utils.tensorboard import records as event_records
 from cresset.vision import pictures
 from cresset.vision.datasets import cifar, mnist

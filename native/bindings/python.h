@@ -81,7 +81,7 @@ extern PyTypeObject* parameter_type;  // set by cresset.nn; null before
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || PyObject_TypeCheck(o, tensor_type); }
 inline bool is_plain_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || Py_TYPE(o) == parameter_type; }
 // A tensor whose elements lie in other tensors (sparse, nested, quantised); its class, a subclass of this one, interprets every call.
-extern PyTypeObject* interpreted_type;  // set by cresset.interpreted; null before
+extern PyTypeObject* interpreted_type;  // set by cresset.tensors.interpreted; null before
 inline bool is_interpreted(PyObject* o) { return interpreted_type && PyObject_TypeCheck(o, interpreted_type); }
 inline TensorImpl* impl_of(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->impl; }
 inline Tensor unwrap(PyObject* o) { return Tensor(impl_of(o)); }

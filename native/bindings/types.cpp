@@ -16,7 +16,7 @@ PyObject* memory_formats[4];
 
 // Native code knows strided memory only; the others are names that the classes of cresset.sparse and cresset.nested go by.
 const char* const kLayoutNames[kLayouts] = {"strided", "sparse_coo", "sparse_csr", "jagged", "sparse_csc", "sparse_bsr", "sparse_bsc", "_mkldnn"};
-// Integers with a scale: names that the class of cresset.quantized goes by, with the dtype that holds the integers.
+// Integers with a scale: names that the class of cresset.tensors.quantized goes by, with the dtype that holds the integers.
 constexpr std::pair<const char*, Dtype> kQuantisedDtypes[] = {{"qint8", Dtype::i8}, {"quint8", Dtype::u8}, {"qint32", Dtype::i32}, {"quint4x2", Dtype::u8}, {"quint2x4", Dtype::u8}};
 const char* const kMemoryFormatNames[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
 

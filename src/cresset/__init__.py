@@ -42,12 +42,16 @@ legacy_contiguous_format = contiguous_format  # noqa: F821
 has_lapack, has_spectral = True, True  # decompositions and Fourier transforms are there
 has_mkl, has_openmp = False, False  # and none of these libraries is used for them
 
-from . import missing_names as _missing_names  # noqa: E402
 from . import ops as _ops  # noqa: E402
-from . import tensor as _tensor_methods  # noqa: E402
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402, F401
-from .data_types import finfo, iinfo  # noqa: E402, F401
-from .making import (  # noqa: E402, F401
+from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402, F401
+from .show import missing_names as _missing_names  # noqa: E402
+from .show.printing import set_printoptions  # noqa: E402, F401
+from .storage import TypedStorage, UntypedStorage, is_storage  # noqa: E402, F401
+from .storage import legacy_storages as _legacy_storages  # noqa: E402
+from .tensors import tensor as _tensor_methods  # noqa: E402
+from .tensors.data_types import finfo, iinfo  # noqa: E402, F401
+from .tensors.from_data import (  # noqa: E402, F401
     as_tensor,
     asarray,
     from_dlpack,
@@ -59,10 +63,6 @@ from .making import (  # noqa: E402, F401
     tensor,
     to_dlpack,
 )
-from .printing import set_printoptions  # noqa: E402, F401
-from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402, F401
-from .storage import TypedStorage, UntypedStorage, is_storage  # noqa: E402, F401
-from .storage import legacy_storages as _legacy_storages  # noqa: E402
 
 globals().update(_ops.functions)
 globals().update(_tensor_methods.legacy_types)
@@ -72,7 +72,7 @@ typename = _tensor_methods.typename
 
 # Subpackages load when they are first used.
 _SUBPACKAGES = {
-    "autograd", "linalg", "fft", "special", "nn", "optim", "utils", "func", "distributions", "testing", "masked", "signal", "random", "storage", "printing", "overrides",
+    "autograd", "linalg", "fft", "special", "nn", "optim", "utils", "func", "distributions", "testing", "masked", "signal", "random", "storage", "overrides",
     "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
     "quasirandom", "version", "torch_version",
     "_C", "_custom_ops", "_inductor", "_prims_common", "_tensor", "_tensor_str", "functional", "package",
@@ -81,7 +81,7 @@ _SUBPACKAGES = {
 }  # fmt: skip
 
 # Functions of modules that load when they are first used.
-_LATER = {"summary": "inspection", "draw": "drawing"}
+_LATER = {"summary": "show.summary", "draw": "show.drawing"}
 
 # Functions of nn.functional that PyTorch offers as torch.<name>, too.
 _OF_NN = {
@@ -93,7 +93,7 @@ _OF_NN = {
 # Functions of a subpackage that PyTorch offers as torch.<name>; the subpackage loads when the first of them is used.
 _OF_SUBPACKAGES = {
     **dict.fromkeys(["save", "load"], "serialization"),
-    **dict.fromkeys(["qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric", "per_channel_affine_float_qparams"], "quantized"),
+    **dict.fromkeys(["qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric", "per_channel_affine_float_qparams"], "tensors.quantized"),
     **dict.fromkeys(["OutOfMemoryError", "AcceleratorError"], "cuda"),
     **dict.fromkeys(["PyTorchFileReader", "PyTorchFileWriter"], "serialization.records"),
     **dict.fromkeys(["Event", "Stream", "get_device_module"], "accelerator"),
@@ -108,12 +108,12 @@ _OF_SUBPACKAGES = {
     **dict.fromkeys(
         ["are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
          "set_deterministic_debug_mode", "set_warn_always", "use_deterministic_algorithms"],
-        "determinism",
+        "backends.determinism",
     ),
     **dict.fromkeys(
-        ["SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"], "symbolic"
+        ["SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"], "tensors.symbolic"
     ),
-    **dict.fromkeys(["cond", "while_loop"], "higher_order"),
+    **dict.fromkeys(["cond", "while_loop"], "func.control_flow"),
     **dict.fromkeys(["compiled_with_cxx11_abi", "get_num_interop_threads", "init_num_threads", "set_num_interop_threads"], "backends.threads"),
     **dict.fromkeys(["DispatchKey", "DispatchKeySet"], "_C"),
     **dict.fromkeys(["DisableTorchFunction", "DisableTorchFunctionSubclass"], "overrides"),

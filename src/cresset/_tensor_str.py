@@ -1,7 +1,7 @@
-"""torch._tensor_str: how PyTorch's names call the parts of a tensor's text, which cresset.printing writes."""
+"""torch._tensor_str: how PyTorch's names call the parts of a tensor's text, which cresset.show.printing writes."""
 
-from . import printing
-from .printing import PRINT_OPTS, get_printoptions, printoptions, set_printoptions
+from .show import printing
+from .show.printing import PRINT_OPTS, get_printoptions, printoptions, set_printoptions
 
 __all__ = ["PRINT_OPTS", "get_printoptions", "printoptions", "set_printoptions"]
 

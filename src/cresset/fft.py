@@ -4,10 +4,10 @@ import math
 
 import cresset
 
-from . import missing_names as _missing_names
 from .ops import autocast as _autocast
 from .ops import registry as _registry
 from .ops.check import only_strided
+from .show import missing_names as _missing_names
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn",

@@ -6,7 +6,7 @@ A slice without any element gives that value itself (0 for a sum, -inf for a max
 
 import cresset
 
-from . import missing_names as _missing_names
+from .show import missing_names as _missing_names
 
 __all__ = [
     "amax",

@@ -1,6 +1,6 @@
 """PyTorch's torch.mps, for Apple's GPUs, on a machine without one."""
 
-from .absent_device import device_count, is_available, manual_seed, needs_device
+from .devices.absent import device_count, is_available, manual_seed, needs_device
 
 __all__ = [
     "Event", "compile_shader", "current_allocated_memory", "device_count", "driver_allocated_memory", "empty_cache", "get_rng_state", "is_available", "manual_seed",

@@ -2,7 +2,7 @@
 
 # ruff: noqa: F401  (the names are here to be imported)
 
-from .absent_device import (
+from .devices.absent import (
     device_count,
     is_available,
     is_initialized,

@@ -2,8 +2,8 @@
 
 import cresset
 
-from . import missing_names as _missing_names
 from .ops.registry import _operators as _native_operators
+from .show import missing_names as _missing_names
 
 # Operators that PyTorch offers here only.
 _HERE = """

@@ -10,7 +10,7 @@ __all__ = ["Number", "Device", "FileLike", "Storage"]
 
 if TYPE_CHECKING:
     from .autograd.graph import GradientEdge
-    from .symbolic import SymBool, SymFloat, SymInt
+    from .tensors.symbolic import SymBool, SymFloat, SymInt
 
 _dtype: TypeAlias = dtype
 _device: TypeAlias = device

@@ -3,7 +3,7 @@
 import collections
 
 from . import _native
-from .absent_device import (
+from .devices.absent import (
     device_count,
     is_available,
     is_initialized,

@@ -6,7 +6,7 @@ import random
 import pytest
 
 import cresset
-from cresset import printing
+from cresset.show import printing
 
 torch = pytest.importorskip("torch")
 

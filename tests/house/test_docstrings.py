@@ -6,7 +6,6 @@ import inspect
 import pytest
 
 import cresset
-import cresset.fft  # documents its operators when it is loaded
 from cresset.ops import functions, methods
 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -46,7 +46,7 @@ def test_the_digits_example_reads_more_than_95_percent():
 
 
 def test_collect_env_names_what_a_bug_report_needs(tmp_path):
-    command = [sys.executable, "-m", "cresset.collect_env"]
+    command = [sys.executable, "-m", "cresset.utils.collect_env"]
     # From another folder: here, the source tree would be found before the installed package.
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     titles = [line.split("  ")[0] for line in done.stdout.splitlines()]

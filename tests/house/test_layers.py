@@ -15,17 +15,17 @@ ROOT = Path(__file__).resolve().parents[2]
 # The floors, lowest first. The folders of native/:
 NATIVE = [["base"], ["tensor"], ["dispatch"], ["autograd"], ["ops"], ["cuda"], ["bindings"]]
 
-# The modules and packages of cresset/ ("" is the package itself, which shows everything to the user):
+# The modules and packages of cresset/ ("" is the package itself, which shows everything to the user). A module inside a package may
+# have a floor of its own: "show.summary".
 PYTHON = [
-    ["_native", "_version", "version", "printing", "notebook", "types", "data_types", "torch_version", "__config__", "collect_env", "pytree", "missing_names", "protobuf"],
+    ["_native", "_version", "version", "show", "types", "torch_version", "__config__", "pytree"],
     [
-        "ops", "autograd", "linalg", "fft", "special", "func", "functional", "random", "cuda", "cpu", "xpu", "mps", "mtia", "absent_device", "backends",
-        "accelerator", "profiler", "library", "overrides", "return_types", "storage", "shared_memory", "sparse", "nested", "masked",
-        "signal", "futures", "tensor", "making", "interpreted", "quantized", "_utils",
-        "quasirandom", "determinism", "_prims_common", "_custom_ops", "_tensor", "_tensor_str", "symbolic", "higher_order",
+        "ops", "autograd", "linalg", "fft", "special", "func", "functional", "random", "cuda", "cpu", "xpu", "mps", "mtia", "devices", "backends",
+        "accelerator", "profiler", "library", "overrides", "return_types", "storage", "sparse", "nested", "masked",
+        "signal", "futures", "tensors", "_utils", "quasirandom", "_prims_common", "_custom_ops", "_tensor", "_tensor_str",
     ],
     ["nn", "amp"],
-    ["optim", "data", "inspection", "drawing", "serialization", "safetensors", "distributions", "testing", "utils", "multiprocessing", "hub"],
+    ["optim", "data", "show.summary", "show.drawing", "serialization", "safetensors", "distributions", "testing", "utils", "multiprocessing", "hub"],
     ["graph"],
     ["compiler", "fx", "jit", "_jit_internal", "_dynamo", "_inductor", "_C"],
     ["export", "onnx", "distributed", "ao", "quantization", "package"],
@@ -44,6 +44,12 @@ UPWARD = re.compile(r"#\s*upward:\s*\S")
 
 def floors(table):
     return {name: level for level, names in enumerate(table) for name in names}
+
+
+def part_of(dotted, level):
+    """The part of the package with a floor of its own that a dotted name belongs to: its module, or else the package around it."""
+    inner = ".".join(dotted.split(".")[:2])
+    return inner if inner in level else dotted.split(".")[0]
 
 
 def check_native(folder):
@@ -83,7 +89,7 @@ class Uses(ast.NodeVisitor):
     def use(self, node, dotted):
         root, _, rest = dotted.partition(".")
         if root == "cresset" and rest:
-            self.found.append((node, rest.split(".")[0], self.depth > 0))
+            self.found.append((node, rest, self.depth > 0))
 
     def visit_Import(self, node):
         for alias in node.names:
@@ -133,14 +139,15 @@ def check_python(folder):
         found.append(f"{folder / part}: has no floor; give it one in PYTHON in {Path(__file__).name}")
     for file in sorted(folder.rglob("*.py")):
         inside = file.relative_to(folder)
-        here = inside.parts[0].removesuffix(".py") if inside.parts != ("__init__.py",) else ""
+        here = part_of(".".join(inside.with_suffix("").parts), level) if inside.parts != ("__init__.py",) else ""
         if here not in level:
             continue
         text = file.read_text()
         lines = text.splitlines()
         uses = Uses(["cresset", *inside.parent.parts], parts)
         uses.visit(ast.parse(text, str(file)))
-        for node, there, in_function in uses.found:
+        for node, used, in_function in uses.found:
+            there = part_of(used, level)
             if there not in level or level[there] <= level[here]:
                 continue
             written = "\n".join(lines[node.lineno - 1 : node.end_lineno])

@@ -2,7 +2,7 @@
 
 import cresset
 
-from ..missing_names import MissingName
+from ..show.missing_names import MissingName
 
 
 def __getattr__(name):

@@ -8,7 +8,7 @@ import os as _os
 import sys as _sys
 
 from .. import _native
-from .. import missing_names as _missing_names
+from ..show import missing_names as _missing_names
 from .._native import Generator, Size, Tensor, default_generator, device, dtype, layout, memory_format  # noqa: F401
 from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass  # noqa: F401
 from .dispatch_keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard  # noqa: F401

@@ -3,7 +3,7 @@
 import operator
 
 from .. import _native
-from ..missing_names import MissingName
+from ..show.missing_names import MissingName
 from ..nn import functional
 
 

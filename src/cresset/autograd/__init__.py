@@ -5,7 +5,7 @@ import os
 
 from cresset import _native
 
-from .. import missing_names as _missing_names
+from ..show import missing_names as _missing_names
 from . import anomaly_mode, grad_mode, graph, variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .engine import backward, grad, register_hook, register_post_accumulate_grad_hook, retain_grad, tensor_backward

@@ -9,8 +9,9 @@ import sys
 import time
 
 import cresset
-from cresset import __config__, collect_env
+from cresset import __config__
 from cresset.serialization.quoting import printable
+from cresset.utils import collect_env
 
 from .contents import size_text
 

@@ -10,7 +10,7 @@ import sys
 
 from .. import _native
 from ..graph.places import asserts
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 
 
 class TorchDynamoException(RuntimeError):

@@ -2,7 +2,7 @@
 and programs that ask go on with one process.
 """
 
-from .. import missing_names as _missing_names
+from ..show import missing_names as _missing_names
 
 __all__ = ["is_available"]
 

@@ -1,6 +1,6 @@
 """`torch.distributions`: probability distributions with draws, densities, gradients and divergences."""
 
-from .. import missing_names as _missing_names
+from ..show import missing_names as _missing_names
 from . import constraints, kl, transforms  # noqa: F401
 from .bernoulli import Bernoulli
 from .beta import Beta

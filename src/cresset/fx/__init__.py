@@ -2,7 +2,7 @@
 
 import importlib as _importlib
 
-from .. import missing_names as _missing_names
+from ..show import missing_names as _missing_names
 from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap  # noqa: F401
 from .graph import CodeGen, Graph  # noqa: F401
 from .graph_module import GraphModule  # noqa: F401

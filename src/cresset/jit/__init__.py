@@ -5,7 +5,7 @@ The marks that source carries (`ignore`, `export`, `is_scripting`, ...) are here
 
 import importlib as _importlib
 
-from .. import missing_names as _missing_names
+from ..show import missing_names as _missing_names
 from ..futures import Future  # noqa: F401
 from . import _state  # noqa: F401
 from .marks import (  # noqa: F401

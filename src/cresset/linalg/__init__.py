@@ -1,8 +1,8 @@
 """torch.linalg: norms, products, factorizations, equations and eigenvalues of matrices and batches of them."""
 
-from .. import missing_names as _missing_names
 from ..ops import autocast as _autocast
 from ..ops import registry as _registry
+from ..show import missing_names as _missing_names
 from .checking import LinAlgError
 from .determinants import det, slogdet
 from .eigen import eig, eigh, eigvals, eigvalsh, svd, svdvals

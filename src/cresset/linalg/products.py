@@ -2,8 +2,8 @@
 
 import cresset
 
-from ..ops.matmul_contraction import multi_dot as _chain
 from ..ops.dimensions import wrap_dim
+from ..ops.matmul_contraction import multi_dot as _chain
 from .calling import identity_in_place_of, with_out, with_tensors
 from .checking import check_square_shape
 

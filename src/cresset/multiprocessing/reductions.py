@@ -5,9 +5,9 @@ from multiprocessing.reduction import ForkingPickler
 
 import cresset
 
-from .. import shared_memory
 from ..nn.parameter import Buffer, Parameter
 from ..storage import UntypedStorage
+from ..tensors import shared_memory
 
 
 def reduce_tensor(tensor):

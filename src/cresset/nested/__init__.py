@@ -1,6 +1,6 @@
 """Nested tensors: batches of tensors that differ in size. PyTorch's torch.nested.
 
-A nested tensor is an interpreted one: see Note [Interpreted tensors] in cresset/interpreted.py.
+A nested tensor is an interpreted one: see Note [Interpreted tensors] in cresset/tensors/interpreted.py.
 """
 
 import cresset

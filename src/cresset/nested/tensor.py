@@ -10,7 +10,7 @@ import math
 import cresset
 from cresset import _native
 
-from ..interpreted import InterpretedTensor, make
+from ..tensors.interpreted import InterpretedTensor, make
 
 rules = {}  # operator name -> rule
 _numbers = itertools.count(1)

@@ -5,7 +5,7 @@ import warnings
 
 import cresset
 
-from .. import missing_names as _missing_names
+from ..show import missing_names as _missing_names
 
 
 def calculate_gain(nonlinearity, param=None):

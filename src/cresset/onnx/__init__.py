@@ -9,7 +9,7 @@
 import contextlib
 import enum
 
-from .. import missing_names as _missing_names
+from ..show import missing_names as _missing_names
 from . import errors
 from .errors import OnnxExporterError
 
@@ -177,7 +177,7 @@ def export(
 
 def _tensors(args, kwargs):
     from ..pytree import tree_leaves
-    from ..tensor import Tensor
+    from ..tensors.tensor import Tensor
 
     return [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
 

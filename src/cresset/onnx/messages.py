@@ -4,7 +4,7 @@ The numbers of the fields are those of the ONNX specification. Whole messages ar
 that holds them.
 """
 
-from ..protobuf import integer, message, single
+from ..utils.protobuf import integer, message, single
 
 # TensorProto.DataType
 DATA_TYPES = {

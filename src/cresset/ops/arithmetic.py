@@ -1,7 +1,7 @@
 """Further names and forms of pointwise operators: aliases, operators with a choice of formula, reflected arithmetic."""
 
 import cresset
-from cresset.tensor import refuse_gradient
+from cresset.tensors.tensor import refuse_gradient
 
 from .registry import alias, function, functions, functions_in_place, methods, operator
 

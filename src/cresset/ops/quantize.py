@@ -1,6 +1,6 @@
 """Quantisation: real numbers to integers with a scale, and back; and its imitation in floating point, for training.
 
-The class of quantised tensors is in cresset/quantized.py, which loads at the first call.
+The class of quantised tensors is in cresset/tensors/quantized.py, which loads at the first call.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ def quantize_per_tensor(input, scale, zero_point, dtype) -> Any:
     >>> q.int_repr(), q.dequantize()
     (tensor([ 8, 10, 12], dtype=torch.uint8), tensor([-1.,  0.,  1.]))
     """
-    from ..quantized import quantize_per_tensor as quantize
+    from ..tensors.quantized import quantize_per_tensor as quantize
 
     return quantize(input, scale, zero_point, dtype)
 
@@ -32,7 +32,7 @@ def quantize_per_channel(input, scales, zero_points, axis, dtype):
     tensor([[2, 4],
             [2, 4]], dtype=torch.int8)
     """
-    from ..quantized import quantize_per_channel as quantize
+    from ..tensors.quantized import quantize_per_channel as quantize
 
     return quantize(input, scales, zero_points, axis, dtype)
 
@@ -44,7 +44,7 @@ def quantize_per_tensor_dynamic(input, dtype, reduce_range):
     >>> cresset.quantize_per_tensor_dynamic(cresset.tensor([0.0, 255.0]), cresset.quint8, False).q_scale()
     1.0
     """
-    from ..quantized import quantize_per_tensor_dynamic as quantize
+    from ..tensors.quantized import quantize_per_tensor_dynamic as quantize
 
     return quantize(input, dtype, reduce_range)
 
@@ -64,7 +64,7 @@ def dequantize(input) -> Any:
 @function
 def _make_per_tensor_quantized_tensor(input, scale, zero_point):
     """A quantised tensor of given integers."""
-    from ..quantized import quantized
+    from ..tensors.quantized import quantized
 
     names = {cresset.int8: cresset.qint8, cresset.uint8: cresset.quint8, cresset.int32: cresset.qint32}
     if input.dtype not in names:
@@ -75,7 +75,7 @@ def _make_per_tensor_quantized_tensor(input, scale, zero_point):
 @function
 def _make_per_channel_quantized_tensor(input, scale, zero_point, axis):
     """A quantised tensor of given integers, with a scale for each channel."""
-    from ..quantized import quantized
+    from ..tensors.quantized import quantized
 
     names = {cresset.int8: cresset.qint8, cresset.uint8: cresset.quint8, cresset.int32: cresset.qint32}
     if input.dtype not in names:

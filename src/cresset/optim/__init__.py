@@ -2,7 +2,7 @@
 
 # ruff: noqa: F401  (the names are here to be imported)
 
-from .. import missing_names as _missing_names
+from ..show import missing_names as _missing_names
 from . import lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adafactor import Adafactor

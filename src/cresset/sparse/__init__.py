@@ -1,6 +1,6 @@
 """Sparse tensors: PyTorch's torch.sparse. The layouts, one file each, and the rules by which operators take them.
 
-A sparse tensor is an interpreted one: see Note [Interpreted tensors] in cresset/interpreted.py.
+A sparse tensor is an interpreted one: see Note [Interpreted tensors] in cresset/tensors/interpreted.py.
 """
 
 import cresset

@@ -3,7 +3,7 @@
 import cresset
 from cresset import _native
 
-from ..interpreted import InterpretedTensor
+from ..tensors.interpreted import InterpretedTensor
 from .compressed import CompressedTensor
 from .converting import to_coo, to_layout
 from .coo import CooTensor, coo, flattened

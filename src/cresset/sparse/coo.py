@@ -5,7 +5,7 @@ import math
 import cresset
 from cresset import _native
 
-from ..interpreted import make, resize
+from ..tensors.interpreted import make, resize
 from . import invariants
 from .tensor import SparseTensor, check_masked, layout_error
 

@@ -2,7 +2,7 @@
 
 import cresset
 
-from ..interpreted import InterpretedTensor
+from ..tensors.interpreted import InterpretedTensor
 
 rules = {}  # operator name -> rule, for all sparse layouts
 

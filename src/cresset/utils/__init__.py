@@ -2,7 +2,7 @@
 
 import importlib
 
-from .. import missing_names
+from ..show import missing_names
 
 
 def __getattr__(name):

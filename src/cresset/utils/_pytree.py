@@ -1,4 +1,4 @@
-"""PyTorch's place for the functions on trees of containers, which are in cresset/pytree.py."""
+"""PyTorch's place for the functions on trees of containers, which are in cresset/pytree."""
 
 from .. import pytree
 from ..pytree import *  # noqa: F403

@@ -1,11 +1,62 @@
-"""torch.utils.collect_env: what a bug report should say about the machine; see cresset.collect_env."""
+"""`python -m cresset.utils.collect_env`: what a bug report should say about the machine. Looks, and loads nothing heavy."""
 
+import ctypes.util
+import importlib.metadata
+import platform
 import shlex
 import subprocess
+import sys
+from pathlib import Path
 
-from ..collect_env import cuda, facts, get_pretty_env_info
+from .. import __config__
 
 __all__ = ["facts", "get_nvidia_driver_version", "get_pretty_env_info", "main", "run"]
+
+
+def cuda():
+    """The driver, if there is one; its library is looked for, not opened."""
+    version = Path("/proc/driver/nvidia/version")
+    library = ctypes.util.find_library("cuda")
+    if version.exists():
+        words = version.read_text().splitlines()[0].split()
+        number = next((word for word in words if word[0].isdigit() and "." in word), "of unknown version")
+        return f"driver {number}, {library or 'but libcuda was not found'}"
+    return f"{library}, but no driver is loaded" if library else "none found"
+
+
+def distribution(name):
+    """The installed version of a package, without importing it."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def processor():
+    """The processor's name, where the system tells it."""
+    info = Path("/proc/cpuinfo")
+    names = (
+        [line.split(":")[1] for line in info.read_text().splitlines() if "model name" in line] if info.exists() else []
+    )
+    return names[0].strip() if names else platform.processor() or platform.machine()
+
+
+def facts():
+    """Everything, as a dictionary from a short title to a string."""
+    implementation = f"{platform.python_implementation()} {platform.python_version()}"
+    return {
+        **__config__.facts(),
+        "Python": f"{implementation}, {sys.maxsize.bit_length() + 1} bits",
+        "platform": platform.platform(),
+        "processor": processor(),
+        "CUDA": cuda(),
+        "NumPy": distribution("numpy"),
+    }
+
+
+def get_pretty_env_info():
+    """The report as one string."""
+    return __config__.lines(facts())
 
 
 def run(command):

@@ -3,7 +3,7 @@
 import sys
 import types
 
-from .. import determinism
+from ..backends import determinism
 
 
 class _Settings(types.ModuleType):

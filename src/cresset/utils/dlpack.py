@@ -1,5 +1,5 @@
 """DLPack, the exchange of tensors with other libraries without a copy."""
 
-from ..making import from_dlpack, to_dlpack
+from ..tensors.from_data import from_dlpack, to_dlpack
 
 __all__ = ["from_dlpack", "to_dlpack"]

@@ -4,7 +4,7 @@ import functools
 
 import cresset
 from cresset import nn
-from cresset.quantized import held_by
+from cresset.tensors.quantized import held_by
 
 EPS = cresset.finfo(cresset.float32).eps
 

@@ -2,7 +2,7 @@
 
 import importlib
 
-from ... import missing_names as _missing_names
+from ...show import missing_names as _missing_names
 
 _PASSES = {"graph_drawer", "shape_prop", "split_module"}
 _missing = _missing_names.of(__name__)

@@ -2,7 +2,6 @@
 
 # ruff: noqa: F401  (the names are here to be imported)
 
-from ... import missing_names as _missing_names
 from ...ops import autocast as _autocast
 from ...ops import registry as _registry
 from ...ops.convolution import (
@@ -44,6 +43,7 @@ from ...ops.pooling import (
     max_unpool2d,
     max_unpool3d,
 )
+from ...show import missing_names as _missing_names
 from .. import _reduction as _Reduction
 from .activation import (
     celu,

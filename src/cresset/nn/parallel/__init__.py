@@ -1,6 +1,6 @@
 """One process, several GPUs: PyTorch's torch.nn.parallel. A batch is scattered, the model replicated, its copies applied, their results gathered."""
 
-from ... import missing_names as _missing_names
+from ...show import missing_names as _missing_names
 from .data_parallel import DataParallel, data_parallel
 from .parallel_apply import parallel_apply
 from .replicate import replicate

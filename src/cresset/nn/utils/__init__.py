@@ -2,7 +2,7 @@
 
 import importlib
 
-from ... import missing_names as _missing_names
+from ...show import missing_names as _missing_names
 from . import rnn
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters

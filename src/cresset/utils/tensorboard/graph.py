@@ -3,7 +3,7 @@
 import cresset
 
 from ...overrides import TorchFunctionMode
-from ...protobuf import integer, message
+from ..protobuf import integer, message
 
 
 class _Recorder(TorchFunctionMode):

@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 
-from ...protobuf import double, integer, message
+from ..protobuf import double, integer, message
 
 
 def _crc_table():

@@ -9,7 +9,7 @@ import zlib
 
 import cresset
 
-from ...protobuf import double, doubles, integer, message, single, singles
+from ..protobuf import double, doubles, integer, message, single, singles
 
 
 def as_tensor(values):

@@ -6,7 +6,7 @@ import time
 
 import cresset
 
-from ...protobuf import message
+from ..protobuf import message
 from . import summary
 from .records import EventFile
 

@@ -2,7 +2,7 @@
 
 import cresset
 from cresset import nn
-from cresset.quantized import choose_parameters
+from cresset.tensors.quantized import choose_parameters
 
 from ..packing import integer_linear, quantized_weight
 

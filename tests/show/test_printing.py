@@ -5,7 +5,7 @@ import math
 import pytest
 
 import cresset
-from cresset import printing
+from cresset.show import printing
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """Quantised tensors: integers that stand for (integer - zero_point) * scale, with one scale for all or one for each channel.
 
-A quantised tensor is an interpreted one: see Note [Interpreted tensors] in cresset/interpreted.py. Rules that only move elements move the
+A quantised tensor is an interpreted one: see Note [Interpreted tensors] in cresset/tensors/interpreted.py. Rules that only move elements move the
 integers; everything else is said in floating point, by `dequantize()`.
 """
 
@@ -134,7 +134,7 @@ class QuantizedTensor(InterpretedTensor):
         return iter(self[i] for i in range(self.shape[0]))
 
     def __repr__(self, *, tensor_contents=None):
-        from .printing import described
+        from ..show.printing import described
 
         suffixes = [
             f"size={tuple(self.shape)}", f"dtype={self._dtype}", f"quantization_scheme={self.qscheme()}", f"scale={self._scale}",

@@ -9,7 +9,7 @@ import zlib
 import pytest
 
 import cresset
-from cresset.notebook import repr_html
+from cresset.show.notebook import repr_html
 
 
 def decode(html):

@@ -6,7 +6,7 @@ nobody initialised is filled, and whether cuDNN may use algorithms on CUDA whose
 
 import warnings
 
-from . import _native
+from .. import _native
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",

@@ -2,8 +2,8 @@
 
 import warnings
 
-from . import _native
-from .storage import TypedStorage, is_storage
+from .. import _native
+from ..storage import TypedStorage, is_storage
 
 Tensor = _native.Tensor
 
@@ -146,7 +146,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         raise AssertionError(f"from_dlpack: unsupported device type: {type(device)}")
     place = tuple(ext_tensor.__dlpack_device__()) if hasattr(ext_tensor, "__dlpack_device__") else (1, 0)
     if place[0] == 2:
-        from .cuda.streams import current_stream
+        from ..cuda.streams import current_stream
 
         # 1 is the default stream; what the other library has to do there comes first.
         capsule = ext_tensor.__dlpack__(stream=current_stream(place[1]).cuda_stream or 1)
@@ -185,7 +185,7 @@ def set_default_tensor_type(t):
         raise TypeError(f"invalid type object: {t}")
     on_device = ".cuda." in t if isinstance(t, str) else t.is_cuda
     if on_device:
-        from .cuda import is_available
+        from ..cuda import is_available
 
         if not is_available():
             raise TypeError(f"type {t if isinstance(t, str) else 'torch.cuda.' + t.__name__} not available. Torch not compiled with CUDA enabled.")

@@ -10,7 +10,7 @@ import sys
 import types
 import warnings
 
-from . import _native
+from .. import _native
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_format", "tensor_repr"]
 

@@ -53,7 +53,7 @@ def max_memory_reserved(device=None):
 def needs_device(error):
     """A maker of functions that raise what `error(name)` gives.
 
-    >>> from cresset.absent_device import needs_device
+    >>> from cresset.devices.absent import needs_device
     >>> needs_device(lambda name: RuntimeError(f"{name}: no device"))("synchronize", "Wait.")()
     Traceback (most recent call last):
     RuntimeError: synchronize: no device

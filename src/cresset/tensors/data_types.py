@@ -2,7 +2,7 @@
 
 import copyreg
 
-from . import _native
+from .. import _native
 
 # name: (bits, eps, max, smallest normal, smallest subnormal, resolution)
 _FLOATS = {

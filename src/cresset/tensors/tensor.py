@@ -7,7 +7,7 @@ import builtins
 import sys
 import warnings
 
-from . import _native
+from .. import _native
 
 Tensor = _native.Tensor
 
@@ -15,20 +15,20 @@ Tensor = _native.Tensor
 # ---------------------------------------------------------------- printing
 
 def __repr__(self, *, tensor_contents=None):
-    from .printing import tensor_repr
+    from ..show.printing import tensor_repr
 
     with _without_overrides():
         return tensor_repr(self, tensor_contents=tensor_contents)
 
 
 def __format__(self, spec):
-    from .printing import tensor_format
+    from ..show.printing import tensor_format
 
     return tensor_format(self, spec)
 
 
 def _repr_html_(self):
-    from .notebook import repr_html
+    from ..show.notebook import repr_html
 
     return repr_html(self)
 
@@ -115,7 +115,7 @@ def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_cuda and stream is not None and stream != -1:
-        from .cuda.streams import ExternalStream, current_stream
+        from ..cuda.streams import ExternalStream, current_stream
 
         reader, writer = ExternalStream(0 if stream == 1 else stream, self.device), current_stream(self.device)
         if reader != writer:
@@ -238,7 +238,7 @@ class _no_recording:
 
 
 def __reduce_ex__(self, protocol):
-    from ._utils import _get_obj_state, _rebuild_from_type_v2, reduce_tensor
+    from .._utils import _get_obj_state, _rebuild_from_type_v2, reduce_tensor
 
     kind, state = self.__class__, _get_obj_state(self)
     if kind is Tensor and not state:
@@ -296,14 +296,14 @@ def is_set_to(self, tensor):
 
 def untyped_storage(self):
     """The memory behind the tensor, as bytes."""
-    from .storage import UntypedStorage
+    from ..storage import UntypedStorage
 
     return UntypedStorage._of(self)
 
 
 def storage(self):
     """The memory behind the tensor, as elements of its dtype."""
-    from .storage import TypedStorage
+    from ..storage import TypedStorage
 
     return TypedStorage._of(self)
 
@@ -348,7 +348,7 @@ def pin_memory(self, device=None):
     _check_pins(device)
     if self.is_pinned():
         return self
-    from . import cuda
+    from .. import cuda
 
     if not cuda.is_available():
         raise RuntimeError("Cannot access accelerator device when none is available.")
@@ -374,7 +374,7 @@ def type(self, dtype=None, non_blocking=False, **kwargs):
     if isinstance(dtype, _native.dtype):
         return self.to(dtype, non_blocking)
     if dtype is Tensor or dtype == "torch.Tensor":  # the type of new tensors
-        from .making import get_default_device
+        from .from_data import get_default_device
 
         on_device, dtype = get_default_device().type == "cuda", _native.get_default_dtype()
     elif isinstance(dtype, str):
@@ -396,7 +396,7 @@ def type(self, dtype=None, non_blocking=False, **kwargs):
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor with a copy of `data` and, unless said otherwise, this tensor's dtype and device."""
-    from .ops.check import only_strided
+    from ..ops.check import only_strided
 
     only_strided("new_tensor", layout)
     made = _native.make_tensor(data, dtype or self.dtype, device or self.device)
@@ -466,7 +466,7 @@ def as_subclass(self, cls):
 
 
 def _recorded_subclass(self, cls):
-    from .autograd.function import Function
+    from ..autograd.function import Function
 
     class AsSubclass(Function):
         @staticmethod
@@ -600,7 +600,7 @@ def _ours_for(func):
     """Our function of the name that an installed PyTorch has for `func`."""
     overrides = sys.modules.get("torch.overrides")
     name = overrides.resolve_name(func) if overrides else None
-    ours = sys.modules[__package__] if name else None
+    ours = sys.modules["cresset"] if name else None
     for part in (name or "").split(".")[1:]:
         ours = getattr(ours, part, None)
     if ours is None or ours is func:

@@ -8,7 +8,7 @@ import html
 
 import cresset
 
-from .inspection import record, shapes_text
+from .summary import record, shapes_text
 
 BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y, MARGIN = 190, 44, 36, 46, 24
 

@@ -10,8 +10,8 @@ See docs/decisions/0007-tensors-that-interpret.md.
 
 import cresset
 
-from . import _native
-from ._native import Tensor
+from .. import _native
+from .._native import Tensor
 
 
 class InterpretedTensor(Tensor):
@@ -130,7 +130,7 @@ class InterpretedTensor(Tensor):
         return self._recorded.register_hook(on_values)
 
     def __repr__(self, *, tensor_contents=None):
-        from .printing import tensor_repr
+        from ..show.printing import tensor_repr
 
         return tensor_repr(self, tensor_contents=tensor_contents)
 

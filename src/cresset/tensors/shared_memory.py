@@ -6,7 +6,7 @@ import os
 import tempfile
 import weakref
 
-from . import _native
+from .. import _native
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p

@@ -12,7 +12,7 @@ import pathlib
 
 import cresset
 
-from . import missing_names as _missing_names
+from ..show import missing_names as _missing_names
 
 __all__ = ["SobolEngine"]
 

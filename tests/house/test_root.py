@@ -1,0 +1,26 @@
+"""The root of the package holds what programs import from PyTorch's root, and little else; everything of our own has a room."""
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[2] / "src" / "cresset"
+
+# Modules that PyTorch has, under the same names.
+OF_PYTORCH = {
+    "__config__.py", "__init__.py", "_custom_ops.py", "_jit_internal.py", "_prims_common.py", "_tensor.py", "_tensor_str.py", "_utils.py",
+    "accelerator.py", "fft.py", "functional.py", "futures.py", "hub.py", "library.py", "masked.py", "mps.py", "mtia.py",
+    "overrides.py", "package.py", "quantization.py", "random.py", "return_types.py", "special.py", "storage.py", "torch_version.py", "types.py", "version.py", "xpu.py",
+}  # fmt: skip
+
+# Of our own: `python -m cresset`, and a file format that programs import as a module.
+OUR_OWN = {"__main__.py", "py.typed", "safetensors.py"}
+
+
+def test_the_root_has_the_files_that_are_listed_and_no_others():
+    made_by_the_build = (".so", ".pyi", ".pyc")
+    found = {file.name for file in PACKAGE.iterdir() if file.is_file() and not file.name.endswith(made_by_the_build)}
+    assert found == OF_PYTORCH | OUR_OWN
+
+
+def test_every_room_says_in_its_first_line_what_it_is_for():
+    for folder in (folder for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file()):
+        assert (folder / "__init__.py").read_text().startswith('"""'), folder.name
