@@ -39,13 +39,13 @@ def uniform_(tensor, a=0.0, b=1.0, generator=None):
     return tensor.uniform_(a, b, generator=generator)
 
 
-@cresset.no_grad()
 def _no_grad_uniform_(tensor, a, b, generator=None):
     """PyTorch's name for a uniform filling that is not recorded."""
     with cresset.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
+@cresset.no_grad()
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Fill with normal random numbers."""
     return tensor.normal_(mean, std, generator=generator)
