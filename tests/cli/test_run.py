@@ -44,7 +44,7 @@ def test_a_program_with_its_arguments(program):
         """,
         "a", "--epochs", "3",
     )  # fmt: skip
-    assert done.stdout == "cresset ['program.py', 'a', '--epochs', '3'] __main__ tensor([0., 2.]) True\n", done.stderr
+    assert done.stdout == "torch ['program.py', 'a', '--epochs', '3'] __main__ tensor([0., 2.]) True\n", done.stderr
 
 
 def test_what_asks_for_torch_gets_an_answer(program):
@@ -61,7 +61,7 @@ def test_what_asks_for_torch_gets_an_answer(program):
             print(error)
         """
     )
-    assert done.stdout.splitlines() == ["True 2.13.0 None", "True torch", "No module named 'torch.nothing'"], done.stderr
+    assert done.stdout.splitlines() == ["True 2.13.0+cresset None", "True torch", "No module named 'torch.nothing'"], done.stderr
 
 
 def test_safetensors_torch_is_cressets(program):
@@ -75,7 +75,7 @@ def test_safetensors_torch_is_cressets(program):
             print(load_file("a.safetensors"), file.get_tensor("a").sum(), type(file).__module__)
         """
     )
-    assert done.stdout == "{'a': tensor([1., 1.])} tensor(2.) cresset.serialization.safetensors\n", done.stderr
+    assert done.stdout == "{'a': tensor([1., 1.])} tensor(2.) torch.serialization.safetensors\n", done.stderr
 
 
 def test_processes_that_the_program_starts_find_cresset_too(program):
@@ -96,7 +96,7 @@ def test_processes_that_the_program_starts_find_cresset_too(program):
             subprocess.run([sys.executable, "-c", "import torch.nn as nn; print(nn.__name__)"], check=True)
         """
     )
-    assert done.stdout.split() == ["cresset", "cresset.nn"], done.stderr
+    assert done.stdout.split() == ["torch", "torch.nn"], done.stderr
 
 
 def test_an_error_shows_the_programs_own_lines_only(program):
@@ -111,7 +111,7 @@ def test_the_programs_exit_status_is_kept(program, text, status):
 
 def test_a_module_by_its_name(tmp_path):
     (tmp_path / "lesson.py").write_text("import sys, torch; print(torch.__name__, sys.argv[1:])")
-    assert run("-m", "lesson", "x", cwd=tmp_path).stdout == "cresset ['x']\n"
+    assert run("-m", "lesson", "x", cwd=tmp_path).stdout == "torch ['x']\n"
     assert "No module named" in run("-m", "nothing", cwd=tmp_path).stderr
 
 

@@ -29,7 +29,7 @@ PYTHON = [
     ["graph"],
     ["compiler", "fx", "jit", "_jit_internal", "_dynamo", "_inductor", "_C"],
     ["export", "onnx", "distributed", "ao", "quantization", "package"],
-    ["train", "debug", "serve", "vision", "audio", "text", "metrics", "cli"],
+    ["train", "debug", "serve", "vision", "audio", "text", "metrics", "standing_in", "cli"],
     ["", "__main__"],
 ]  # fmt: skip
 

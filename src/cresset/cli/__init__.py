@@ -1,4 +1,4 @@
-"""The command line: `cresset train digits`, `run`, `doctor`, `inspect`, `report`. Each command lives in its own file and loads when it is used.
+"""The command line: `cresset train digits`, `run`, `adopt`, `doctor`, `inspect`, `report`. Each command lives in its own file and loads when it is used.
 
 Exit status: 0 done, 1 it failed (one line on standard error says why), 2 the arguments are wrong, 130 interrupted.
 """
@@ -9,7 +9,7 @@ import sys
 
 __all__ = ["CommandError", "main"]
 
-COMMANDS = ("train", "run", "doctor", "inspect", "report")
+COMMANDS = ("train", "run", "adopt", "doctor", "inspect", "report")
 
 
 class CommandError(Exception):
@@ -45,6 +45,13 @@ def make_parser():
     command.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m")
     command.add_argument("script", metavar="SCRIPT")
     command.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER)
+    command = commands.add_parser(
+        "adopt",
+        help="put cresset in the place of PyTorch in this environment",
+        description="Put a distribution `torch` into this environment whose package hands over to cresset: every `import torch` finds cresset, and pip sees "
+        "the requirement torch met. Refused where PyTorch is installed.",
+    )
+    command.add_argument("--undo", action="store_true", help="take it out again")
     command = commands.add_parser(
         "doctor",
         help="what this machine offers, what is missing, how to get it",
@@ -107,6 +114,8 @@ def dispatch(options):
         from . import running
 
         return running.run(options.script, options.arguments, module=options.module)
+    if options.command == "adopt":
+        return adopt(options)
     if options.command == "doctor":
         from . import doctor
 
@@ -124,6 +133,21 @@ def dispatch(options):
     from . import gpt
 
     return gpt.run(options)
+
+
+def adopt(options):
+    from cresset.standing_in import adoption
+
+    try:
+        files = adoption.undo() if options.undo else adoption.adopt()
+    except adoption.AdoptionError as error:
+        raise CommandError(str(error)) from None
+    if options.undo:
+        print(f"removed torch {adoption.VERSION} ({len(files)} files in {adoption.site_packages()}); `import torch` finds nothing now")
+    else:
+        print(f"wrote torch {adoption.VERSION} ({len(files)} files in {adoption.site_packages()}): `import torch` finds cresset now")
+        print("`cresset adopt --undo` or `pip uninstall torch` removes it")
+    return 0
 
 
 def report(options):

@@ -4,7 +4,8 @@ import os
 import runpy
 import sys
 
-from . import CommandError, stand_in
+from .. import standing_in
+from . import CommandError
 
 
 def run(script, arguments, module=False):
@@ -15,7 +16,8 @@ def run(script, arguments, module=False):
     sys.argv = [script, *arguments]
     folder = os.getcwd() if module else os.path.dirname(os.path.abspath(script))
     sys.path[: 0 if sys.flags.safe_path else 1] = [folder]  # where Python would have put it
-    stand_in.install()
+    standing_in.install()
+    standing_in.install_for_processes()
     try:
         if module:
             runpy.run_module(script, run_name="__main__", alter_sys=True)

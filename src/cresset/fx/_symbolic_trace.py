@@ -415,7 +415,7 @@ class Tracer(TracerBase):
         libraries = [vars(place) for place in (cresset.nn.functional, cresset.linalg, cresset.fft)]
         made_of_others = {id(value): value for table in libraries for value in table.values() if isinstance(value, (types.FunctionType, _OVERRIDABLE))}
         places = [function_globals, *(vars(module) for module in self._autowrap_search), *libraries]
-        places += [vars(sys.modules[type(module).__module__]) for module in self.root.modules() if type(module).__module__.partition(".")[0] != "cresset"]
+        places += [vars(sys.modules[type(module).__module__]) for module in self.root.modules() if type(module).__module__.partition(".")[0] not in ("cresset", "torch")]
         for table in {id(table): table for table in places}.values():
             for name, value in list(table.items()):
                 if name.startswith("_") or not callable(value):

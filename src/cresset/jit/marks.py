@@ -143,7 +143,7 @@ def interface(obj):
     if not inspect.isclass(obj):
         raise RuntimeError("interface must be applied to a class")
     if obj.__bases__ not in ((object,),) and not any(
-        base.__module__.startswith("cresset.nn") for base in obj.__bases__
+        base.__module__.startswith(("cresset.nn", "torch.nn")) for base in obj.__bases__
     ):
         raise RuntimeError(
             "Interface does not support inheritance yet. Please directly inherit from 'object' or 'nn.Module'."

@@ -58,6 +58,7 @@ def home_of(module, name):
 _made = {}
 for _name, _sources in _FILES.items():
     _place = _made[_name] = types.ModuleType(f"{__name__}.{_name}", f"What PyTorch has in nn.modules.{_name}.")
+    vars(_place)["__file__"] = _sources[0].__file__
     for _source in _sources:
         _place.__dict__.update({key: value for key, value in vars(_source).items() if not key.startswith("__")})
     sys.modules[_place.__name__] = _place

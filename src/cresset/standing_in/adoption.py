@@ -1,0 +1,120 @@
+"""`cresset adopt`: a distribution `torch` in this environment whose package hands over to cresset, and its removal.
+
+What is written is what pip would have written for a wheel: the package, and a .dist-info with a RECORD of all files. So pip sees the requirement
+`torch` met, and `pip uninstall torch` takes it out again.
+"""
+
+import importlib.machinery
+import importlib.metadata
+import os
+import sys
+import sysconfig
+
+from . import is_there
+from .wheel_files import INFO, VERSION, contents, record
+
+__all__ = ["VERSION", "AdoptionError", "adopt", "site_packages", "undo"]
+
+
+class AdoptionError(Exception):
+    """The environment is not one in which this can be done."""
+
+
+def site_packages():
+    return sysconfig.get_path("purelib")
+
+
+def installed():
+    """What is installed as torch: ("cresset" or "PyTorch", version, folder), or None."""
+    folders = [*dict.fromkeys([site_packages(), *(os.path.abspath(p) for p in sys.path if p)])]
+    for found in importlib.metadata.distributions(name="torch", path=folders):
+        kind = (
+            "cresset"
+            if (found.read_text("INSTALLER") or "").strip() == "cresset" or found.version.endswith("+cresset")
+            else "PyTorch"
+        )
+        return kind, found.version, str(found.locate_file(""))
+    spec = importlib.machinery.PathFinder.find_spec("torch", folders)
+    return (
+        None
+        if spec is None
+        else ("a package torch without metadata", "unknown", os.path.dirname(spec.origin or "torch/"))
+    )
+
+
+def adopt():
+    """Write the distribution; the files that were written. AdoptionError where torch is installed already."""
+    there = installed()
+    if there is not None and there[0] == "cresset":
+        raise AdoptionError(
+            f"adopt: this environment has torch {there[1]}, which is cresset, already; `cresset adopt --undo` removes it"
+        )
+    if there is not None:
+        raise AdoptionError(
+            f"adopt: {there[0]} {there[1]} is installed in {there[2]}, and stays; uninstall it first (pip uninstall torch), use another environment, "
+            "or run single programs with `cresset run`"
+        )
+    folder, has_torchrun = site_packages(), is_there("cresset.distributed.run")
+    files = contents(has_torchrun) | {f"{INFO}/INSTALLER": "cresset\n"}
+    if has_torchrun:
+        files |= {
+            os.path.relpath(os.path.join(sysconfig.get_path("scripts"), "torchrun"), folder): script(
+                "torch.distributed.run"
+            )
+        }
+    files[f"{INFO}/RECORD"] = record(files)
+    written = []
+    try:
+        for path, text in files.items():
+            full = os.path.normpath(os.path.join(folder, path))
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "x", encoding="utf-8") as file:
+                written.append(full)
+                file.write(text)
+            if "dist-info" not in path and not path.startswith("torch/"):
+                os.chmod(full, 0o755)
+    except OSError as error:
+        remove(written, folder)
+        raise AdoptionError(f"adopt: cannot write {error.filename}: {error.strerror}; nothing was changed") from None
+    return written
+
+
+def script(module):
+    """A command that runs `main` of a module."""
+    return f"#!{sys.executable}\nimport sys\n\nfrom {module} import main\n\nsys.exit(main())\n"
+
+
+def undo():
+    """Remove what `adopt` wrote; the files that were removed."""
+    there = installed()
+    if there is None:
+        raise AdoptionError("adopt --undo: there is no torch in this environment")
+    if there[0] != "cresset":
+        raise AdoptionError(
+            f"adopt --undo: what is installed in {there[2]} is {there[0]} {there[1]}, not cresset; it stays"
+        )
+    folder = there[2]
+    return remove([os.path.normpath(os.path.join(folder, path)) for path in recorded(folder)], folder)
+
+
+def recorded(folder):
+    """The files that RECORD names."""
+    with open(os.path.join(folder, INFO, "RECORD"), encoding="utf-8") as file:
+        return [line.split(",")[0] for line in file.read().splitlines() if line]
+
+
+def remove(files, folder):
+    """Delete these files, and the folders of the distribution if they are empty then."""
+    gone = []
+    for file in files:
+        if os.path.exists(file):
+            os.remove(file)
+            gone.append(file)
+    for name in (os.path.join("torch", "__pycache__"), "torch", INFO):
+        path = os.path.join(folder, name)
+        if name.endswith("__pycache__") and os.path.isdir(path):
+            for entry in os.scandir(path):
+                os.remove(entry.path)
+        if os.path.isdir(path) and not os.listdir(path):
+            os.rmdir(path)
+    return gone

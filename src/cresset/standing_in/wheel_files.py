@@ -1,0 +1,48 @@
+"""The files of the distribution `torch` that hands over to cresset. Uses the standard library only: packaging/torch builds a wheel with it, too."""
+
+import os
+
+VERSION = "2.13.0+cresset"
+INFO = f"torch-{VERSION}.dist-info"
+
+
+def contents(with_torchrun):
+    """The files but for RECORD: {path: text}. `with_torchrun`: name the command of torch.distributed.run."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_package.py"), encoding="utf-8") as file:
+        package = file.read()
+    metadata = {
+        "Metadata-Version": "2.1",
+        "Name": "torch",
+        "Version": VERSION,
+        "Summary": "cresset in the place of PyTorch: hands over to the package cresset",
+        "License": "Apache-2.0",
+        "Requires-Python": ">=3.11",
+        "Requires-Dist": "cresset",
+    }
+    wheel = {"Wheel-Version": "1.0", "Generator": "cresset", "Root-Is-Purelib": "true", "Tag": "py3-none-any"}
+    files = {
+        "torch/__init__.py": package,
+        f"{INFO}/METADATA": _lines(metadata),
+        f"{INFO}/WHEEL": _lines(wheel),
+        f"{INFO}/top_level.txt": "torch\n",
+    }
+    if with_torchrun:
+        files[f"{INFO}/entry_points.txt"] = "[console_scripts]\ntorchrun = torch.distributed.run:main\n"
+    return files
+
+
+def _lines(fields):
+    return "".join(f"{name}: {value}\n" for name, value in fields.items())
+
+
+def record(files):
+    """The text of RECORD: each file with its hash and size."""
+    import base64
+    import hashlib
+
+    lines = []
+    for path, text in files.items():
+        data = text.encode()
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        lines.append(f"{path},sha256={digest},{len(data)}")
+    return "\n".join([*lines, f"{INFO}/RECORD,,"]) + "\n"
