@@ -128,6 +128,7 @@ def _out(result, out):
     return out.copy_(result)
 
 
+@_autocast.autocast(cpu="float32")
 def fft(input, n=None, dim=-1, norm=None, *, out=None):
     """The Fourier transform along one dimension.
 
@@ -137,46 +138,55 @@ def fft(input, n=None, dim=-1, norm=None, *, out=None):
     return _out(_c2c("fft", input, None if n is None else (n,), (dim,), norm, True), out)
 
 
+@_autocast.autocast(cpu="float32")
 def ifft(input, n=None, dim=-1, norm=None, *, out=None):
     """The inverse of fft."""
     return _out(_c2c("ifft", input, None if n is None else (n,), (dim,), norm, False), out)
 
 
+@_autocast.autocast(cpu="float32")
 def rfft(input, n=None, dim=-1, norm=None, *, out=None):
     """The Fourier transform of a real signal: the first half, which determines the rest."""
     return _out(_r2c("rfft", input, None if n is None else (n,), (dim,), norm), out)
 
 
+@_autocast.autocast(cpu="float32")
 def irfft(input, n=None, dim=-1, norm=None, *, out=None):
     """The inverse of rfft: a real signal of length n (2 (m - 1) by default)."""
     return _out(_c2r("irfft", input, None if n is None else (n,), (dim,), norm), out)
 
 
+@_autocast.autocast(cpu="float32")
 def hfft(input, n=None, dim=-1, norm=None, *, out=None):
     """The Fourier transform of a signal that is Hermitian in time, given by its first half: a real spectrum."""
     return _out(_c2r("hfft", input, None if n is None else (n,), (dim,), norm, True), out)
 
 
+@_autocast.autocast(cpu="float32")
 def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
     """The inverse of hfft."""
     return _out(_r2c("ihfft", input, None if n is None else (n,), (dim,), norm, False), out)
 
 
+@_autocast.autocast(cpu="float32")
 def fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
     """The Fourier transform along two dimensions."""
     return fftn(input, s, dim, norm, out=out)
 
 
+@_autocast.autocast(cpu="float32")
 def ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
     """The inverse of fft2."""
     return ifftn(input, s, dim, norm, out=out)
 
 
+@_autocast.autocast(cpu="float32")
 def rfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
     """The Fourier transform of a real signal along two dimensions."""
     return rfftn(input, s, dim, norm, out=out)
 
 
+@_autocast.autocast(cpu="float32")
 def irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
     """The inverse of rfft2."""
     return irfftn(input, s, dim, norm, out=out)
@@ -192,21 +202,25 @@ def ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
     return ihfftn(input, s, dim, norm, out=out)
 
 
+@_autocast.autocast(cpu="float32")
 def fftn(input, s=None, dim=None, norm=None, *, out=None):
     """The Fourier transform along several dimensions (all by default)."""
     return _out(_c2c("fftn", input, s, dim, norm, True), out)
 
 
+@_autocast.autocast(cpu="float32")
 def ifftn(input, s=None, dim=None, norm=None, *, out=None):
     """The inverse of fftn."""
     return _out(_c2c("ifftn", input, s, dim, norm, False), out)
 
 
+@_autocast.autocast(cpu="float32")
 def rfftn(input, s=None, dim=None, norm=None, *, out=None):
     """The Fourier transform of a real signal along several dimensions; the last one is halved."""
     return _out(_r2c("rfftn", input, s, dim, norm), out)
 
 
+@_autocast.autocast(cpu="float32")
 def irfftn(input, s=None, dim=None, norm=None, *, out=None):
     """The inverse of rfftn."""
     return _out(_c2r("irfftn", input, s, dim, norm), out)
@@ -259,6 +273,6 @@ def ifftshift(input, dim=None):
     return input.roll([(input.shape[d] + 1) // 2 for d in dims], dims)
 
 
-_autocast.apply(globals(), "fft_")
+_autocast.apply(globals())
 _registry.let_others_answer(globals(), "fft_")
 __getattr__ = _missing_names.of(__name__)

@@ -210,3 +210,40 @@ def test_layers_give_the_dtype_of_pytorch_and_near_values(program):
 
     ours, theirs = run(cresset), run(torch)
     assert ours[0] == theirs[0] and ours[1] == pytest.approx(theirs[1], rel=0.05, abs=0.03)
+
+
+class TestPyTorchsLists:
+    """The policy of every operation in the lists that PyTorch tests its own autocast with."""
+
+    # What PyTorch's lists call otherwise, or what is made of operators that are in the lists themselves.
+    SPELLED = {
+        "_convolution": "convolution", "conv1d": "convolution", "conv2d": "convolution", "conv3d": "convolution", "conv_transpose1d": "convolution",
+        "conv_transpose2d": "convolution", "conv_transpose3d": "convolution", "nll_loss2d": "nll_loss", "reflection_pad1d": "reflection_pad",
+        "linalg_vecdot": "vecdot", "linalg_multi_dot": "multi_dot", "__matmul__": "matmul", "__pow__": "pow",
+    }  # fmt: skip
+    NOT_HERE = {"_addmm_activation", "_native_multi_head_attention", "cudnn_convolution", "cudnn_convolution_transpose"}
+    BY_PARTS = {("cpu", "conv_tbc")}  # made of `convolution`, which is low
+
+    def check(self, device, names, words):
+        import cresset.linalg
+        import cresset.nn.functional.root  # noqa: F401
+        from cresset.ops.autocast import policies
+
+        for name in set(names) - self.NOT_HERE:
+            if (device, name) not in self.BY_PARTS:
+                assert policies[self.SPELLED.get(name, name)].get(device) in words, name
+
+    @pytest.mark.parametrize("device", ["cpu", "cuda"])
+    def test_they_agree(self, device):
+        lists = pytest.importorskip("torch.testing._internal.autocast_test_lists")
+        kind = lists.AutocastCPUTestLists if device == "cpu" else lists.AutocastTestLists
+        found = vars(kind(torch.device("cpu")))
+        named = {key: [row[0] for row in rows] for key, rows in found.items() if isinstance(rows, list)}
+        for key, names in named.items():
+            if key.endswith(("_16", "_fp16")):
+                self.check(device, names, {"lower"})
+            elif key.endswith("_fp32"):
+                self.check(device, names, {"float32", "accumulate"})
+            elif key.endswith("_need_autocast_promote"):
+                self.check(device, names, {"promote"})
+        assert not named.get("banned") or named["banned"] == ["binary_cross_entropy"]

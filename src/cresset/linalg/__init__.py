@@ -42,6 +42,6 @@ __all__ = [
     "vecdot", "vector_norm",
 ]  # fmt: skip
 
-_autocast.apply(globals(), "linalg_")
+_autocast.apply(globals())
 _registry.let_others_answer(globals(), "linalg_")
 __getattr__ = _missing_names.of(__name__)

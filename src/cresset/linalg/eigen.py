@@ -10,6 +10,7 @@ import cresset
 
 from ..autograd.function import BatchFunction
 from ..ops import return_types
+from ..ops.autocast import autocast
 from ..ops.batches import all_samples
 from . import lapack
 from .calling import is_differentiated, with_out
@@ -119,6 +120,7 @@ def _check_driver(A, driver):
         )
 
 
+@autocast(cpu="float32")
 @with_out
 def svd(A, full_matrices=True, *, driver=None) -> Any:
     """A = U diag(S) Vh with orthonormal columns in U and rows in Vh; S falls and is not negative.
@@ -136,6 +138,7 @@ def svd(A, full_matrices=True, *, driver=None) -> Any:
     return return_types.linalg_svd(*SVD.apply(A, full_matrices, driver))
 
 
+@autocast(cpu="float32")
 @with_out
 def svdvals(A, *, driver=None):
     """The singular values, in falling order.
@@ -194,6 +197,7 @@ def _is_upper(who, UPLO):
     return UPLO in ("U", "u")
 
 
+@autocast(cpu="float32")
 @with_out
 def eigh(A, UPLO="L") -> Any:
     """A = V diag(L) Vᴴ for a symmetric (Hermitian) A, of which one triangle is read; L rises.
@@ -205,6 +209,7 @@ def eigh(A, UPLO="L") -> Any:
     return return_types.linalg_eigh(*Eigh.apply(A, _is_upper("linalg.eigh", UPLO)))
 
 
+@autocast(cpu="float32")
 @with_out
 def eigvalsh(A, UPLO="L"):
     """The eigenvalues of a symmetric (Hermitian) matrix, of which one triangle is read, in rising order.
@@ -258,6 +263,7 @@ def _check_finite(who, A):
         raise RuntimeError(f"{who}: input tensor should not contain infs or NaNs.")
 
 
+@autocast(cpu="float32")
 @with_out
 def eig(A) -> Any:
     """A V = V diag(L) for any square A that has enough eigenvectors; L and V are complex, in no order.
@@ -270,6 +276,7 @@ def eig(A) -> Any:
     return return_types.linalg_eig(*Eig.apply(A))
 
 
+@autocast(cpu="float32")
 @with_out
 def eigvals(A):
     """The eigenvalues of any square matrix, complex, in no order.

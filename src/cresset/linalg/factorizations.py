@@ -9,6 +9,7 @@ import cresset
 
 from ..autograd.function import BatchFunction
 from ..ops import return_types
+from ..ops.autocast import autocast
 from ..ops.batches import all_samples
 from . import lapack
 from .calling import identity_in_place_of, is_differentiated, with_out
@@ -39,6 +40,7 @@ class Cholesky(BatchFunction):
         return solve_triangular(L, half, upper=False, left=False) / 2, None
 
 
+@autocast(cpu="float32")
 @with_out
 def cholesky_ex(A, *, upper=False, check_errors=False) -> Any:
     """`cholesky` that reports failure in `info` (0: fine; k: the leading minor of order k is not positive-definite).
@@ -54,6 +56,7 @@ def cholesky_ex(A, *, upper=False, check_errors=False) -> Any:
     return return_types.linalg_cholesky_ex(L, info)
 
 
+@autocast(cpu="float32")
 @with_out
 def cholesky(A, *, upper=False):
     """The lower triangular L with A = L Lᴴ, for a Hermitian positive-definite A (`upper`: Lᴴ). One triangle of A is read.
@@ -330,6 +333,7 @@ def _top(a, rows):
     return cresset.cat([a, a.new_zeros((*a.shape[:-2], rows - a.size(-2), a.size(-1)))], -2)
 
 
+@autocast(cpu="float32")
 @with_out
 def qr(A, mode="reduced") -> Any:
     """A = Q R with orthonormal columns in Q and an upper triangle R.
@@ -360,6 +364,7 @@ def reflectors(input, tau):
         yield v, tau[..., i : i + 1].unsqueeze(-1)
 
 
+@autocast(cpu="float32")
 @with_out
 def householder_product(input, tau):
     """The first columns of the product of Householder's reflectors, which `torch.geqrf` gives.

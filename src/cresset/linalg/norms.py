@@ -4,12 +4,14 @@ import math
 
 import cresset
 
+from ..ops.autocast import autocast
 from ..ops.batches import all_samples
 from ..ops.dimensions import wrap_dim
 from .calling import with_out
 from .checking import check_floating, check_matrix, check_square_shape
 
 
+@autocast(cuda="accumulate")
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     """The norm of order `ord` of all elements, or along `dim`: sum(abs(x)**ord)**(1 / ord).
 
@@ -35,6 +37,7 @@ def _two_dims(who, A, dim):
     return first, second
 
 
+@autocast(cuda="accumulate")
 @with_out
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     """The norm of matrices, which lie in the dimensions `dim`.
@@ -102,6 +105,7 @@ def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
     return cresset.linalg_vector_norm(A, ord, None if dims is None else list(dims), keepdim, dtype=dtype)
 
 
+@autocast(cpu="float32")
 @with_out
 def cond(A, p=None):
     """How much a matrix can magnify a relative error: norm(A, p) * norm(inv(A), p), infinite for a singular matrix.

@@ -2,6 +2,7 @@
 
 import cresset
 
+from ..ops.autocast import autocast
 from ..ops.dimensions import wrap_dim
 from ..ops.matmul_contraction import multi_dot as _chain
 from .calling import identity_in_place_of, with_out, with_tensors
@@ -26,6 +27,7 @@ def cross(input, other, *, dim=-1):
     return cresset.cross(*cresset.broadcast_tensors(input, other), dim=dim)
 
 
+@autocast("lower")
 @with_out
 def vecdot(x, y, *, dim=-1):
     """The dot products of the vectors along `dim`, the first ones conjugated; the other dimensions broadcast.
@@ -58,6 +60,7 @@ def matmul(input, other, *, out=None):
     return cresset.matmul(input, other) if out is None else cresset.matmul(input, other, out=out)
 
 
+@autocast("lower")
 @with_out
 def multi_dot(tensors):
     """The matrix product of a chain, in the order that needs the fewest multiplications.

@@ -7,6 +7,7 @@ import cresset
 
 from ..autograd.function import BatchFunction
 from ..ops import return_types
+from ..ops.autocast import autocast
 from ..ops.batches import all_samples
 from . import lapack
 from .calling import is_differentiated, with_out
@@ -62,6 +63,7 @@ _SINGULAR = (
 )
 
 
+@autocast(cpu="float32")
 @with_out
 def inv_ex(A, *, check_errors=False) -> Any:
     """`inv` that reports a singular matrix in `info`: 0 is fine, k says that element k of U in A = P L U is zero.
@@ -76,6 +78,7 @@ def inv_ex(A, *, check_errors=False) -> Any:
     return return_types.linalg_inv_ex(X, info)
 
 
+@autocast(cpu="float32")
 @with_out
 def inv(A):
     """The inverse: the X with A X = I. To solve equations, `solve` is faster and more exact.
@@ -113,6 +116,7 @@ def _solve(who, A, B, left):
     return (X.squeeze(-1) if of_vectors else X), info
 
 
+@autocast(cpu="float32")
 @with_out
 def solve_ex(A, B, *, left=True, check_errors=False) -> Any:
     """`solve` that reports a singular matrix in `info`: 0 is fine, k says that element k of U in A = P L U is zero.
@@ -138,6 +142,7 @@ def _of_each_matrix(info, batch):
     return info
 
 
+@autocast(cpu="float32")
 @with_out
 def solve(A, B, *, left=True):
     """The X with A X = B (X A = B unless `left`), for square A. B may be a vector.
@@ -298,6 +303,7 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
     return PseudoInverse.apply(A, *_tolerances(who, A, atol, rtol), hermitian)
 
 
+@autocast(cpu="float32")
 @with_out
 def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
     """How many singular values are more than max(atol, rtol * the largest). `tol` is an older name of `atol`.
@@ -359,6 +365,7 @@ class LeastSquares(BatchFunction):
         return gA, gB, None, None
 
 
+@autocast(cpu="float32")
 @with_out
 def lstsq(A, B, rcond=None, *, driver=None) -> Any:
     """The X that makes ‖A X - B‖ least, with the squared residuals, the rank and the singular values where they are known.
@@ -397,6 +404,7 @@ def lstsq(A, B, rcond=None, *, driver=None) -> Any:
     return return_types.linalg_lstsq(X.squeeze(-1) if of_vectors else X, residuals, rank, values)
 
 
+@autocast(cpu="float32")
 @with_out
 def tensorinv(A, ind=2):
     """The inverse with respect to `tensordot`: A as a matrix whose rows are its first `ind` dimensions, inverted.
@@ -416,6 +424,7 @@ def tensorinv(A, ind=2):
     return inv(A.reshape(n, n)).reshape(columns + rows)
 
 
+@autocast(cpu="float32")
 @with_out
 def tensorsolve(A, B, dims=None):
     """The X with tensordot(A, X, X.ndim) = B; the dimensions `dims` of A are moved to its end first.

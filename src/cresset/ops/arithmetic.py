@@ -148,7 +148,7 @@ def _polygamma_in_place(self, n):
 methods["polygamma"], methods["polygamma_"] = _polygamma_method, _polygamma_in_place
 
 
-@function(method="only")
+@function(method="only", autocast="lower")
 def prelu(input, weight):
     """`input` where it is positive, `weight` times it elsewhere.
 

@@ -1,4 +1,4 @@
-"""What autocast does to each operation: the one table, for the CPU and for CUDA, in the words of PyTorch's lists.
+"""What autocast does to an operation: a fact that stands on the operator, in the words of PyTorch's lists.
 
     lower       run in the low precision (bfloat16 or float16)
     float32     run in float32
@@ -7,65 +7,62 @@
     plain       run as called, and what it is made of, too
     unsafe      refuse low-precision arguments
 
-A native operator gets its policy as a byte (native/dispatch/autocast.h). A function made of others is wrapped: while autocast is off that costs one
-look at a flag. Names that are not here run as they are called, and what they are made of follows its own policy.
+`operator(..., autocast="lower")` says it for both kinds of device, `autocast={"cuda": "float32"}` for one; formulas and functions made of others take
+the same. A native operator gets its policy as a byte (native/dispatch/autocast.h). A function made of others is wrapped: while autocast is off that
+costs one look at a flag. What says nothing runs as it is called, and what it is made of follows its own policy.
 """
 
 import functools
 
 from .. import _native
 
-_LOSSES = """nll_loss cosine_embedding_loss hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss mse_loss multi_margin_loss
-    multilabel_margin_loss poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss binary_cross_entropy_with_logits"""
-_PRODUCTS = "addbmm addmm baddbmm bmm convolution linear matmul mm prelu scaled_dot_product_attention linalg_vecdot linalg_multi_dot chain_matmul"
-
-CPU = {
-    "lower": _PRODUCTS + " lstm rnn_relu rnn_tanh",
-    "float32": _LOSSES
-    + """ cross_entropy linear_cross_entropy binary_cross_entropy ctc_loss adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d cdist fractional_max_pool2d
-    fractional_max_pool3d grid_sample grid_sampler max_unpool1d max_unpool2d max_unpool3d nanquantile polar prod quantile reflection_pad
-    replication_pad stft trace view_as_complex
-    cholesky cholesky_inverse cholesky_solve geqrf inverse lu lu_solve orgqr ormqr pinverse qr svd triangular_solve
-    linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex
-    linalg_lstsq linalg_matrix_rank linalg_qr linalg_solve linalg_solve_ex linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve
-    fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftn""",
-    "promote": "cat concat concatenate stack",
-    "plain": "addmv addr",
-}
-
-CUDA = {
-    "lower": _PRODUCTS
-    + " addmv addr conv_tbc einsum gru gru_cell lstm lstm_cell mv rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
-    "float32": _LOSSES
-    + """ acos arccos asin arcsin cosh erfinv exp expm1 log log10 log1p log2 pow square reciprocal rsqrt sinh tan softplus layer_norm native_layer_norm
-    group_norm native_group_norm cosine_similarity dist pdist cdist renorm logsumexp upsample interpolate norm""",
-    "accumulate": "cumprod cumsum log_softmax prod softmax sum linalg_vector_norm linalg_matrix_norm",
-    "promote": "addcdiv addcmul atan2 bilinear cat concat concatenate cross dot grid_sample grid_sampler index_put scatter_add stack tensordot vdot",
-    "unsafe": "binary_cross_entropy",
-}
-
+DEVICES = ("cpu", "cuda")
 _NUMBERS = {"lower": 1, "float32": 2, "promote": 3, "accumulate": 4}  # the others are for functions made of others only
-_POLICIES = [{name: policy for policy, names in table.items() for name in names.split()} for table in (CPU, CUDA)]
-NAMES = set(_POLICIES[0]) | set(_POLICIES[1])
-
+_OF_FORMULAS = {  # they are loaded when the first gradient of a gradient is asked for, later than the core needs this
+    "float32": "acos asin cosh erfinv exp expm1 log log10 log1p log2 pow square reciprocal rsqrt sinh tan softplus",
+    "promote": "addcdiv addcmul atan2",
+}
+policies = {}  # name -> {device: policy}, of operators and of functions in the namespaces that offer them
 _wrapped = {}  # function -> its form that knows autocast
+_forms = set()  # those forms
 
 
-def apply(namespace, prefix=""):
-    """Give the operators and functions of a namespace their policies; functions are replaced by their wrapped form. `prefix` is the namespace's in the table."""
-    for entry in NAMES:
-        name = entry.removeprefix(prefix)
-        if not entry.startswith(prefix) or name not in namespace:
-            continue
-        value = namespace[name]
-        policies = [table.get(entry) for table in _POLICIES]
-        if isinstance(value, _native.Operator):
-            for device, policy in enumerate(policies):
-                if policy:
-                    _native.set_autocast_policy(name, device, _NUMBERS[policy])
-        elif callable(value) and value not in _wrapped.values():
+def by_device(policy):
+    """A policy for all devices, or some, as {device: policy}."""
+    return policy if isinstance(policy, dict) else dict.fromkeys(DEVICES, policy)
+
+
+def set_policy(name, policy):
+    """Tell the core what autocast does to a native operator."""
+    policies[name] = by_device(policy)
+    for device, word in policies[name].items():
+        _native.set_autocast_policy(name, DEVICES.index(device), _NUMBERS[word])
+
+
+for _word, _names in _OF_FORMULAS.items():
+    for _name in _names.split():
+        set_policy(_name, {"cuda": _word})
+
+
+def autocast(policy=None, /, **of_devices):
+    """Decorator: the policy of a function made of others. `apply` gives the namespace that offers it the form that obeys."""
+
+    def mark(function):
+        function.autocast = by_device(policy or of_devices)
+        return function
+
+    return mark
+
+
+def apply(namespace):
+    """Replace the functions of a namespace that have a policy by their form that obeys it."""
+    for name, value in namespace.items():
+        policy = getattr(value, "autocast", None) if callable(value) and not isinstance(value, _native.Operator) else None
+        if isinstance(policy, dict) and value not in _forms:
             if value not in _wrapped:
-                _wrapped[value] = _knowing_autocast(value, policies)
+                _wrapped[value] = _knowing_autocast(value, [policy.get(device) for device in DEVICES])
+                _forms.add(_wrapped[value])
+            policies[name] = policy
             namespace[name] = _wrapped[value]
 
 

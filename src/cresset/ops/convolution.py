@@ -34,6 +34,7 @@ convolution = operator(
     >>> cresset.convolution(image, kernel, None, [1], [0], [1], False, [0], 1)
     tensor([[[-2., -2., -2.]]])
     """,
+    autocast="lower",
 )
 
 
@@ -258,7 +259,7 @@ def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_paddi
     )
 
 
-@function
+@function(autocast={"cuda": "lower"})
 def conv_tbc(input, weight, bias, pad=0):
     """conv1d with time first: (time, batch, channels) and a weight (kernel, channels, out_channels).
 

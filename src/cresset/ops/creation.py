@@ -232,7 +232,7 @@ def _(grad):
     yield lambda: cresset.imag(grad)
 
 
-@function(out=True)
+@function(out=True, autocast={"cpu": "float32"})
 def polar(abs, angle):
     """Complex numbers from their absolute values and angles.
 

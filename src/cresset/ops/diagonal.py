@@ -52,7 +52,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     return result
 
 
-@function(method=True)
+@function(method=True, autocast={"cpu": "float32"})
 def trace(input):
     """The sum of the diagonal of a matrix.
 

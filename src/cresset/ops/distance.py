@@ -6,7 +6,7 @@ from .dimensions import wrap_dim
 from .registry import function
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cuda": "float32"})
 def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     """The norm of all elements, or along `dim`. `linalg.vector_norm` and `linalg.matrix_norm` say which one is meant.
 
@@ -25,7 +25,7 @@ def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     return cresset.linalg_vector_norm(input, order, dim, keepdim, dtype=dtype)
 
 
-@function(method=True)
+@function(method=True, autocast={"cuda": "float32"})
 def dist(input, other, p=2):
     """The p-norm of `input - other`.
 
@@ -42,7 +42,7 @@ _MODES = (
 )
 
 
-@function
+@function(autocast="float32")
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """The p-norm distance of each row of `x1` to each row of `x2`.
 
@@ -87,7 +87,7 @@ def _euclidean_by_product(x1, x2):
     return squared.masked_fill(together, 1).sqrt().masked_fill(together, 0)
 
 
-@function
+@function(autocast={"cuda": "float32"})
 def pdist(input, p=2):
     """The p-norm distances of all pairs of rows: row 0 to 1, 2, …, row 1 to 2, 3, … and so on.
 
@@ -106,7 +106,7 @@ def pdist(input, p=2):
     return cresset.linalg.vector_norm(input.index_select(0, first) - input.index_select(0, second), p, -1)
 
 
-@function(method=True, inplace=True, out=True)
+@function(method=True, inplace=True, out=True, autocast={"cuda": "float32"})
 def renorm(input, p, dim, maxnorm):
     """Shrink the slices along `dim` whose p-norm exceeds `maxnorm` to that norm.
 

@@ -95,7 +95,7 @@ def _extended(signal, count, mode):
     return cresset.cat([ends[0], signal, ends[1]], -1)
 
 
-@function(method=True)
+@function(method=True, autocast={"cpu": "float32"})
 def stft(
     input,
     n_fft,

@@ -11,7 +11,7 @@ cat = operator("cat", """Tensors joined along `dim`, in which alone their sizes 
 
     >>> cresset.cat([cresset.tensor([1, 2]), cresset.tensor([3])])
     tensor([1, 2, 3])
-    """)  # fmt: skip
+    """, autocast="promote")  # fmt: skip
 alias("cat", "concat", "concatenate")
 
 
@@ -35,7 +35,7 @@ stack = operator("stack", """Tensors of one shape side by side along a new dimen
     >>> cresset.stack([cresset.tensor([1, 2]), cresset.tensor([3, 4])], 1)
     tensor([[1, 3],
             [2, 4]])
-    """)  # fmt: skip
+    """, autocast="promote")  # fmt: skip
 
 
 @stack.derivative

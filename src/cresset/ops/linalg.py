@@ -42,7 +42,7 @@ def slogdet(input) -> Any:
     return return_types.slogdet(*cresset.linalg.slogdet(input))
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cpu": "float32"})
 def inverse(input):
     """The inverse of a square matrix: another name of `linalg.inv`.
 
@@ -52,7 +52,7 @@ def inverse(input):
     return cresset.linalg.inv(input)
 
 
-@function(method=True)
+@function(method=True, autocast={"cpu": "float32"})
 def pinverse(input, rcond=1e-15):
     """The pseudo-inverse: `linalg.pinv`, with an older default.
 
@@ -82,7 +82,7 @@ def matrix_power(input, n):
     return cresset.linalg.matrix_power(input, n)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cpu": "float32"})
 def cholesky(input, upper=False):
     """The triangular L with A = L Lᴴ: an older name of `linalg.cholesky`.
 
@@ -94,7 +94,7 @@ def cholesky(input, upper=False):
     return cresset.linalg.cholesky(input, upper=upper)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cpu": "float32"})
 def cholesky_solve(input, L, upper=False):
     """The X with L Lᴴ X = B, for B = `input` (`upper`: Lᴴ L X = B).
 
@@ -106,7 +106,7 @@ def cholesky_solve(input, L, upper=False):
     return solve(input, L, upper)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cpu": "float32"})
 def cholesky_inverse(input, upper=False):
     """The inverse of L Lᴴ, for L = `input` (`upper`: of Lᴴ L).
 
@@ -119,7 +119,7 @@ def cholesky_inverse(input, upper=False):
     return solve(identity, input, upper, "cholesky_inverse")
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cpu": "float32"})
 def qr(input, some=True) -> Any:
     """A = Q R: an older form of `linalg.qr`, where `some` is mode "reduced" and otherwise "complete".
 
@@ -130,7 +130,7 @@ def qr(input, some=True) -> Any:
     return return_types.qr(*cresset.linalg.qr(input, "reduced" if some else "complete"))
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cpu": "float32"})
 def svd(input, some=True, compute_uv=True) -> Any:
     """A = U diag(S) Vᴴ: an older form of `linalg.svd` that gives V. Without `compute_uv`, U and V are zeros.
 
@@ -145,7 +145,7 @@ def svd(input, some=True, compute_uv=True) -> Any:
     return return_types.svd(input.new_zeros(*input.shape[:-2], m, m), S, input.new_zeros(*input.shape[:-2], n, n))
 
 
-@function(method=True)
+@function(method=True, autocast={"cpu": "float32"})
 def lu(A, pivot=True, get_infos=False) -> Any:
     """A = P L U in compact form: an older form of `linalg.lu_factor` that takes singular matrices, with LAPACK's numbers if `get_infos`.
 
@@ -158,7 +158,7 @@ def lu(A, pivot=True, get_infos=False) -> Any:
     return (LU, pivots, info) if get_infos else (LU, pivots)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cpu": "float32"})
 def lu_solve(b, LU_data, LU_pivots):
     """The X with A X = b, from a compact factorization: an older form of `linalg.lu_solve`.
 
@@ -183,7 +183,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True) -> Any:
     return return_types.lu_unpack(*unpack(LU_data, LU_pivots, unpack_data, unpack_pivots))
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cpu": "float32"})
 def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False) -> Any:
     """The X with A X = b for triangular A, and a copy of A: an older form of `linalg.solve_triangular`.
 
@@ -196,7 +196,7 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False) -> 
     return return_types.triangular_solve(X, A.expand(*batch, *A.shape[-2:]).clone())
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cpu": "float32"})
 def geqrf(input) -> Any:
     """Householder's form of A = Q R, for `linalg.householder_product` and `ormqr`: R above the reflectors, and their factors.
 
@@ -208,7 +208,7 @@ def geqrf(input) -> Any:
     return return_types.geqrf(*Geqrf.apply(input))
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cpu": "float32"})
 def orgqr(input, tau):
     """The first columns of the product of Householder's reflectors: another name of `linalg.householder_product`.
 
@@ -219,7 +219,7 @@ def orgqr(input, tau):
     return cresset.linalg.householder_product(input, tau)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cpu": "float32"})
 def ormqr(input, tau, other, left=True, transpose=False):
     """Q `other`, or `other` Q unless `left`, where Q is the whole product of reflectors from `geqrf` (`transpose`: Qᴴ).
 

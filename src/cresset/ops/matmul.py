@@ -34,6 +34,7 @@ matmul = operator(
     >>> cresset.matmul(cresset.tensor([[1.0, 2.0], [3.0, 4.0]]), cresset.tensor([10.0, 1.0]))
     tensor([12., 34.])
     """,
+    autocast="lower",
 )
 
 
@@ -77,6 +78,7 @@ mm = operator(
     >>> cresset.mm(cresset.tensor([[1.0, 2.0]]), cresset.tensor([[3.0], [4.0]]))
     tensor([[11.]])
     """,
+    autocast="lower",
 )
 
 
@@ -93,6 +95,7 @@ bmm = operator(
     >>> cresset.bmm(cresset.ones(2, 1, 3), cresset.ones(2, 3, 1)).flatten()
     tensor([3., 3.])
     """,
+    autocast="lower",
 )
 
 
@@ -109,6 +112,7 @@ mv = operator(
     >>> cresset.mv(cresset.tensor([[1.0, 2.0], [3.0, 4.0]]), cresset.tensor([10.0, 1.0]))
     tensor([12., 34.])
     """,
+    autocast={"cuda": "lower"},
 )
 
 
@@ -125,6 +129,7 @@ dot = operator(
     >>> cresset.dot(cresset.tensor([2, 3]), cresset.tensor([2, 1]))
     tensor(7)
     """,
+    autocast={"cuda": "promote"},
 )
 
 
@@ -141,6 +146,7 @@ addmm = operator(
     >>> cresset.addmm(cresset.tensor([1.0, 2.0]), cresset.ones(1, 3), cresset.ones(3, 2))
     tensor([[4., 5.]])
     """,
+    autocast="lower",
 )
 
 
@@ -158,6 +164,7 @@ baddbmm = operator(
     >>> cresset.baddbmm(cresset.tensor(0.5), cresset.ones(2, 1, 3), cresset.ones(2, 3, 1)).flatten()
     tensor([3.5000, 3.5000])
     """,
+    autocast="lower",
 )
 
 
@@ -179,6 +186,7 @@ linear = operator(
     >>> cresset.nn.functional.linear(cresset.tensor([1.0, 2.0]), cresset.tensor([[10.0, 1.0]]), cresset.tensor([0.5]))
     tensor([12.5000])
     """,
+    autocast="lower",
 )
 
 

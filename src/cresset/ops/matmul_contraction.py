@@ -15,7 +15,7 @@ _LETTERS = ascii_uppercase + ascii_lowercase
 _ELLIPSIS = "..."
 
 
-@function
+@function(autocast={"cuda": "lower"})
 def einsum(*args):
     """Sums of products of elements, written with Einstein's convention.
 
@@ -284,7 +284,7 @@ def _grouped(operand, sums, batch, rows, columns):
     return _View(sums=sums, order=order, shape=None if is_matrix else shape)
 
 
-@function(out=True)
+@function(out=True, autocast={"cuda": "promote"})
 def tensordot(a, b, dims=2):
     """Multiply two tensors and sum over pairs of their dimensions.
 
@@ -361,7 +361,7 @@ def inner(input, other):
     return tensordot(input, other, dims=([-1], [-1]))
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cuda": "promote"})
 def vdot(input, other):
     """The dot product of two vectors, the first one conjugated.
 
@@ -387,7 +387,7 @@ def kron(input, other):
     return (a * b).reshape([n * m for n, m in zip(shape_a, shape_b)])
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cuda": "promote"})
 def cross(input, other, dim=None):
     """The cross product of vectors of three elements, along `dim` (by default the first dimension of size 3).
 
@@ -471,7 +471,7 @@ def _cheapest_splits(sizes):
     return split
 
 
-@function(out=True)
+@function(out=True, autocast="lower")
 def chain_matmul(*matrices):
     """The matrix product of a chain of matrices, in the order that needs the fewest multiplications.
 
@@ -488,7 +488,7 @@ def chain_matmul(*matrices):
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices, "chain_matmul")
 
 
-@function(method=True, inplace=True, out=True)
+@function(method=True, inplace=True, out=True, autocast={"cpu": "plain", "cuda": "lower"})
 def addmv(input, mat, vec, *, beta=1, alpha=1):
     """beta * input + alpha * (mat @ vec).
 
@@ -510,7 +510,7 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
     return cresset.addmm(input, mat, vec.unsqueeze(1), beta=beta, alpha=alpha).squeeze(1)
 
 
-@function(method=True, inplace=True, out=True)
+@function(method=True, inplace=True, out=True, autocast={"cpu": "plain", "cuda": "lower"})
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
     """beta * input + alpha * outer(vec1, vec2).
 
@@ -543,7 +543,7 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
     return input * beta + column * row * alpha
 
 
-@function(method=True, inplace=True, out=True)
+@function(method=True, inplace=True, out=True, autocast="lower")
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """beta * input + alpha * the sum of the batch's matrix products.
 

@@ -42,7 +42,7 @@ def _standardized_backward(grad, standard, rstd, dims, centred=True):
 # --- layer and RMS normalization ---
 
 native_layer_norm = operator(
-    "native_layer_norm", """Layer normalization, the mean and the reciprocal standard deviation: see `layer_norm`."""
+    "native_layer_norm", """Layer normalization, the mean and the reciprocal standard deviation: see `layer_norm`.""", autocast={"cuda": "float32"}
 )
 
 
@@ -70,7 +70,7 @@ def _(grad, input, normalized_shape, mean, rstd, weight, eps, needs):
     yield from _row_gradients(grad, input, normalized_shape, mean, rstd, weight, eps, True, needs)
 
 
-@function
+@function(autocast={"cuda": "float32"})
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
     """Normalize over the trailing dimensions `normalized_shape`, then scale by `weight` and shift by `bias`.
 
@@ -88,7 +88,7 @@ def _(grad, input, normalized_shape, rstd, weight, eps, needs):
     yield from _row_gradients(grad, input, normalized_shape, None, rstd, weight, eps, False, needs)
 
 
-@function
+@function(autocast={"cuda": "float32"})
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """Divide by the root of the mean square over the trailing dimensions `normalized_shape`, then scale by `weight`.
 
@@ -111,7 +111,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 # --- group normalization ---
 
 native_group_norm = operator(
-    "native_group_norm", """Group normalization, the mean and the reciprocal standard deviation: see `group_norm`."""
+    "native_group_norm", """Group normalization, the mean and the reciprocal standard deviation: see `group_norm`.""", autocast={"cuda": "float32"}
 )
 
 
@@ -149,7 +149,7 @@ def _(grads, input, weight, mean, rstd, N, C, HxW, group, eps):
         yield lambda: None
 
 
-@function
+@function(autocast={"cuda": "float32"})
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
     """Normalize each of `num_groups` groups of channels of each sample, then scale and shift each channel.
 

@@ -4,6 +4,7 @@ import math
 
 import cresset
 
+from .autocast import autocast
 from .registry import function, operator
 
 # ---------------------------------------------------------------- derivatives
@@ -208,6 +209,7 @@ def avg_pool2d(
     return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+@autocast(cpu="float32")
 def avg_pool3d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
@@ -298,6 +300,7 @@ def adaptive_avg_pool2d(input, output_size):
     return _adaptive_mean(2, input, _wanted("adaptive_avg_pool2d", input, output_size, 2))
 
 
+@autocast(cpu="float32")
 def adaptive_avg_pool3d(input, output_size):
     """The mean over windows that cover a volume evenly: see `adaptive_avg_pool2d`.
 
@@ -346,6 +349,7 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
     return result if return_indices else result[0]
 
 
+@autocast(cpu="float32")
 def adaptive_max_pool3d(input, output_size, return_indices=False):
     """The maximum over windows that cover a volume evenly: see `adaptive_avg_pool2d`.
 
@@ -391,6 +395,7 @@ def fractional_max_pool3d_with_indices(
     return _fractional_max_pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
+@autocast(cpu="float32")
 def fractional_max_pool2d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
@@ -407,6 +412,7 @@ def fractional_max_pool2d(
     return result if return_indices else result[0]
 
 
+@autocast(cpu="float32")
 def fractional_max_pool3d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
@@ -450,6 +456,7 @@ def _unpool(rank, input, indices, kernel_size, stride, padding, output_size):
     return cresset._max_unpool(input, indices, (*input.shape[:-rank], *sizes), rank)
 
 
+@autocast(cpu="float32")
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Put the maxima that `max_pool1d` found back in their places, and zeros elsewhere.
 
@@ -463,6 +470,7 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
+@autocast(cpu="float32")
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Put the maxima that `max_pool2d` found back in their places, and zeros elsewhere: see `max_unpool1d`.
 
@@ -473,6 +481,7 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
+@autocast(cpu="float32")
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Put the maxima that `max_pool3d` found back in their places, and zeros elsewhere: see `max_unpool1d`.
 

@@ -95,7 +95,7 @@ def _cell(mode, input, state, w_ih, w_hh, b_ih, b_hh):
     return step(_share(input, w_ih, b_ih, "input_size", "input"), state)
 
 
-@function
+@function(autocast={"cuda": "lower"})
 def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """tanh(input W_ih^T + b_ih + h W_hh^T + b_hh).
 
@@ -106,7 +106,7 @@ def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     return _cell("RNN_TANH", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-@function
+@function(autocast={"cuda": "lower"})
 def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """relu(input W_ih^T + b_ih + h W_hh^T + b_hh).
 
@@ -117,7 +117,7 @@ def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     return _cell("RNN_RELU", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-@function
+@function(autocast={"cuda": "lower"})
 def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None) -> tuple:
     """The next (h, c) of a long short-term memory, from hx = (h, c); the weights hold the gates i, f, g, o.
 
@@ -129,7 +129,7 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None) -> tuple:
     return tuple(_cell("LSTM", input, tuple(hx), w_ih, w_hh, b_ih, b_hh))
 
 
-@function
+@function(autocast={"cuda": "lower"})
 def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """The next h of a gated recurrent unit; the weights hold the gates r, z, n.
 
@@ -302,6 +302,8 @@ def _network(mode, data, batch_sizes, state, weights, dropout=0.0, train=False, 
 
 
 _NETWORKS = {mode.lower(): functools.partial(_network, mode) for mode in _MODES}
+for _mode, _run in _NETWORKS.items():
+    autocast.autocast("lower" if _mode != "gru" else {"cuda": "lower"})(_run)
 autocast.apply(_NETWORKS)
 
 
@@ -362,7 +364,7 @@ def _bound(name, args, kwargs):
     return packed, [given[key] for key in names]
 
 
-@function
+@function(autocast="lower")
 def lstm(*args, **kwargs) -> tuple:
     """An LSTM network: (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first), or for packed
     sequences (data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional).
@@ -382,7 +384,7 @@ def lstm(*args, **kwargs) -> tuple:
     return _call("LSTM", "lstm", packed, given)
 
 
-@function
+@function(autocast={"cuda": "lower"})
 def gru(*args, **kwargs) -> tuple:
     """A GRU network; arguments as of `lstm`, but hx is a single tensor.
 
@@ -394,7 +396,7 @@ def gru(*args, **kwargs) -> tuple:
     return _call("GRU", "gru", packed, given)
 
 
-@function
+@function(autocast="lower")
 def rnn_tanh(*args, **kwargs) -> tuple:
     """A network of plain cells with tanh; arguments as of `gru`.
 
@@ -406,7 +408,7 @@ def rnn_tanh(*args, **kwargs) -> tuple:
     return _call("RNN_TANH", "rnn_tanh", packed, given)
 
 
-@function
+@function(autocast="lower")
 def rnn_relu(*args, **kwargs) -> tuple:
     """A network of plain cells with relu; arguments as of `gru`.
 

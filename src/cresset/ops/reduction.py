@@ -38,7 +38,7 @@ sum = operator("sum", """The sum of all elements, or along `dim`. Integers and b
 
     >>> cresset.sum(cresset.tensor([[1, 2], [3, 4]]), dim=0)
     tensor([4, 6])
-    """)  # fmt: skip
+    """, autocast={"cuda": "accumulate"})  # fmt: skip
 
 
 @operator("sum.all").derivative
@@ -86,7 +86,7 @@ prod = operator("prod", """The product of all elements, or along one dimension `
 
     >>> cresset.prod(cresset.tensor([1.0, 2.0, 3.0]))
     tensor(6.)
-    """)  # fmt: skip
+    """, autocast={"cpu": "float32", "cuda": "accumulate"})  # fmt: skip
 
 
 def _product_of_others(x, dim):
@@ -262,7 +262,7 @@ logsumexp = operator("logsumexp", """log(sum(exp(x))) along `dim`, computed with
 
     >>> cresset.logsumexp(cresset.tensor([1000.0, 1000.0]), dim=0)
     tensor(1000.6932)
-    """)  # fmt: skip
+    """, autocast={"cuda": "float32"})  # fmt: skip
 
 
 @logsumexp.derivative
@@ -423,7 +423,7 @@ linalg_vector_norm = operator("linalg_vector_norm", """The norm of order `ord` o
 
     >>> cresset.linalg_vector_norm(cresset.tensor([3.0, 4.0]))
     tensor(5.)
-    """)  # fmt: skip
+    """, autocast={"cuda": "accumulate"})  # fmt: skip
 
 
 def _norm_backward(grad, x, norm, p, dim, keepdim):

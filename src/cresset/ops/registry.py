@@ -10,6 +10,7 @@ from collections import namedtuple
 from typing import Any
 
 from .. import _native
+from .autocast import by_device, set_policy
 
 functions: dict[str, Any] = {}  # name -> callable, becomes cresset.<name>
 methods: dict[str, Any] = {}  # name -> callable, becomes Tensor.<name>
@@ -37,18 +38,24 @@ class Overload:
         return self.operator.derivative(function, overload=self.overload)
 
 
-def operator(name, doc=None):
-    """The native operator `name` (or an overload of it, `name.overload`), with its documentation."""
+def operator(name, doc=None, *, autocast=None):
+    """The native operator `name` (or an overload of it, `name.overload`), with its documentation and facts.
+
+    Args:
+        autocast: what autocast does to it; see autocast.py.
+    """
     name, _, overload = name.partition(".")
     native = _operators.get(name)
     if native is None:
         raise KeyError(f"operator: there is no native operator {name!r}")
     if doc is not None:
         native.__doc__ = inspect.cleandoc(doc)
+    if autocast is not None:
+        set_policy(name, autocast)
     return Overload(native, overload)
 
 
-def function(definition=None, *, method=False, inplace=False, out=False, name=None, asks_others=True):
+def function(definition=None, *, method=False, inplace=False, out=False, name=None, asks_others=True, autocast=None):
     """Offer a Python function as cresset.<name>.
 
     Args:
@@ -57,9 +64,11 @@ def function(definition=None, *, method=False, inplace=False, out=False, name=No
         out: add the keyword out=, into which the result is copied.
         name: the public name, when it is not the function's.
         asks_others: whether modes and arguments with __torch_function__ may answer in its place.
+        autocast: what autocast does to it; see autocast.py.
     """
     if definition is None:
-        return functools.partial(function, method=method, inplace=inplace, out=out, name=name, asks_others=asks_others)
+        options = {"method": method, "inplace": inplace, "out": out, "name": name, "asks_others": asks_others, "autocast": autocast}
+        return functools.partial(function, **options)
     public = name or definition.__name__
     offered = _with_out(definition, public) if out else definition
     if not asks_others:
@@ -70,6 +79,8 @@ def function(definition=None, *, method=False, inplace=False, out=False, name=No
         methods[public] = offered
     if inplace:
         methods[public + "_"] = _in_place(definition, public)
+    if autocast is not None:
+        offered.autocast = by_device(autocast)
     return offered
 
 

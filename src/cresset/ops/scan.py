@@ -9,7 +9,7 @@ cumsum = operator("cumsum", """The sum of the elements so far along `dim`. Integ
 
     >>> cresset.cumsum(cresset.tensor([1, 2, 3]), dim=0)
     tensor([1, 3, 6])
-    """)  # fmt: skip
+    """, autocast={"cuda": "accumulate"})  # fmt: skip
 
 
 def _from_the_end(scan, x, dim):
@@ -25,7 +25,7 @@ cumprod = operator("cumprod", """The product of the elements so far along `dim`.
 
     >>> cresset.cumprod(cresset.tensor([1, 2, 3]), dim=0)
     tensor([1, 2, 6])
-    """)  # fmt: skip
+    """, autocast={"cuda": "accumulate"})  # fmt: skip
 
 
 def _cumprod_backward_with_zeros(grad, x, dim):

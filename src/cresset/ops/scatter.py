@@ -8,9 +8,9 @@ from .registry import operator
 class Writer:
     """An operator that changes part of a copy of its first argument, and its in-place form: they have one derivative."""
 
-    def __init__(self, name, doc=None):
+    def __init__(self, name, doc=None, **facts):
         name, dot, overload = name.partition(".")
-        self.forms = operator(name + dot + overload, doc), operator(f"{name}_{dot}{overload}")
+        self.forms = operator(name + dot + overload, doc, **facts), operator(f"{name}_{dot}{overload}")
         if doc is not None:
             self.forms[1].operator.__doc__ = f"In-place form of `{name}`."
 
@@ -63,7 +63,7 @@ scatter_add = Writer("scatter_add", """`input` with elements of `src` added alon
 
     >>> cresset.zeros(2).scatter_add(0, cresset.tensor([0, 0, 1]), cresset.tensor([1.0, 2.0, 3.0]))
     tensor([3., 3.])
-    """)  # fmt: skip
+    """, autocast={"cuda": "promote"})  # fmt: skip
 
 
 @scatter_add.derivative
@@ -316,7 +316,7 @@ index_put = Writer("index_put", """`input` with `values` at input[indices], whic
 
     >>> cresset.zeros(3).index_put((cresset.tensor([0, 2]),), cresset.tensor(5.0))
     tensor([5., 0., 5.])
-    """)  # fmt: skip
+    """, autocast={"cuda": "promote"})  # fmt: skip
 
 _index = operator("index")
 

@@ -11,13 +11,13 @@ softmax = operator("softmax", """exp(x) / sum(exp(x)) along `dim`: positive numb
 
     >>> cresset.softmax(cresset.tensor([0.0, 0.0]), dim=0)
     tensor([0.5000, 0.5000])
-    """)  # fmt: skip
+    """, autocast={"cuda": "accumulate"})  # fmt: skip
 
 log_softmax = operator("log_softmax", """log(softmax(x)) along `dim`, computed without overflow.
 
     >>> cresset.log_softmax(cresset.tensor([0.0, 0.0]), dim=0)
     tensor([-0.6931, -0.6931])
-    """)  # fmt: skip
+    """, autocast={"cuda": "accumulate"})  # fmt: skip
 
 
 @softmax.derivative

@@ -18,7 +18,7 @@ def _all_dims(dim):
 # --- quantiles ---
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cpu": "float32"})
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     """The values below which a fraction `q` of the elements lies.
 
@@ -35,7 +35,7 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     return _quantile("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
 
 
-@function(method=True, out=True)
+@function(method=True, out=True, autocast={"cpu": "float32"})
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     """`quantile` of the elements that are not nan.
 

@@ -267,7 +267,7 @@ def _(grad):
     yield lambda: cresset.view_as_complex(grad.contiguous())
 
 
-view_as_complex = operator("view_as_complex", """A real tensor with a last dimension of size two as a complex one.""")
+view_as_complex = operator("view_as_complex", """A real tensor with a last dimension of size two as a complex one.""", autocast={"cpu": "float32"})
 
 
 @view_as_complex.derivative

@@ -4,6 +4,8 @@ import warnings
 
 import cresset
 
+from ...ops.autocast import autocast
+
 
 def relu(input, inplace=False):
     """max(x, 0), elementwise.
@@ -60,6 +62,7 @@ def leaky_relu_(input, negative_slope=0.01):
     return cresset.leaky_relu_(input, negative_slope)
 
 
+@autocast("lower")
 def prelu(input, weight):
     """x where it is positive, else weight * x, with one learned weight, or one for each channel (dimension 1).
 
@@ -160,6 +163,7 @@ def mish(input, inplace=False):
     return cresset.mish_(input) if inplace else cresset.mish(input)
 
 
+@autocast(cuda="float32")
 def softplus(input, beta=1.0, threshold=20.0):
     """log(1 + exp(beta x)) / beta: a smooth relu, the identity above `threshold`."""
     return cresset.softplus(input, beta, threshold)
@@ -235,6 +239,7 @@ def _implicit_dim(name, ndim, stacklevel):
     return 0 if ndim in (0, 1, 3) else 1
 
 
+@autocast(cuda="accumulate")
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
     """exp(x) divided by its sum along `dim`.
 
@@ -257,6 +262,7 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
 
 
+@autocast(cuda="accumulate")
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     """log(softmax(x)), computed without overflow.
 

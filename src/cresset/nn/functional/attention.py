@@ -7,11 +7,13 @@ import cresset
 
 from ...ops.attention import attention_weights
 from ...ops.attention_choice import SDPAParams, allowed, form_for, why_not
+from ...ops.autocast import autocast
 from .. import attention
 from .dropout import dropout
 from .padding import pad
 
 
+@autocast("lower")
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ):

@@ -5,9 +5,11 @@ import math
 import cresset
 
 from ...autograd import Function
+from ...ops.autocast import autocast
 from .reduction import check_reduction, reduce_loss
 
 
+@autocast(cpu="float32")
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """Minus the log-probability of `targets`, whatever their alignment with the inputs.
 

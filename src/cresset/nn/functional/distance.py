@@ -2,7 +2,10 @@
 
 import cresset
 
+from ...ops.autocast import autocast
 
+
+@autocast(cuda="float32")
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """The cosine of the angle between `x1` and `x2` along `dim`; lengths are at least `eps`.
 
@@ -31,6 +34,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     return (x1 - x2 + eps).norm(float(p), -1, keepdim=keepdim)
 
 
+@autocast(cuda="float32")
 def pdist(input, p=2):
     """The p-norm distance between every two rows of `input`: n (n - 1) / 2 numbers.
 

@@ -5,6 +5,7 @@ from itertools import product
 
 import cresset
 
+from ...ops.autocast import autocast
 from .resampling import cubic_weights
 
 _CHANGED = (
@@ -13,6 +14,7 @@ _CHANGED = (
 )
 
 
+@autocast(cpu="float32", cuda="promote")
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """The values of `input` at the places in `grid`.
 

@@ -5,6 +5,7 @@ import warnings
 
 import cresset
 
+from ...ops.autocast import autocast
 from ...ops.batches import all_samples
 from .reduction import check_reduction, reduce_loss, resolve
 
@@ -62,6 +63,7 @@ def _checked_reduction(reduction, size_average, reduce, weight, who):
     return _REDUCTIONS[reduction]
 
 
+@autocast("float32")
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """Minus the log-probability that `input` gives to each class in `target`.
 
@@ -80,6 +82,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     return cresset._nll_loss(input, target, weight, reduction, ignore_index)[0]
 
 
+@autocast(cpu="float32")
 def cross_entropy(
     input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
 ):
@@ -140,6 +143,7 @@ def _cross_entropy_of_probabilities(input, target, weight, ignore_index, reducti
     return reduce_loss(-product.sum(dim), reduction)
 
 
+@autocast(cpu="float32")
 def linear_cross_entropy(
     input,
     linear_weight,
@@ -182,6 +186,7 @@ def linear_cross_entropy(
     )  # fmt: skip
 
 
+@autocast(cpu="float32", cuda="unsafe")
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """-(target log(x) + (1 - target) log(1 - x)) for probabilities x; the logarithms are at least -100.
 
@@ -205,6 +210,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     return reduce_loss(loss if weight is None else loss * weight, reduction)
 
 
+@autocast("float32")
 def binary_cross_entropy_with_logits(
     input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
 ):
@@ -232,6 +238,7 @@ def losses_of_logits(input, target, weight, pos_weight):
     return loss if loss.dtype == target.dtype or not target.is_floating_point() else loss.to(target.dtype)
 
 
+@autocast("float32")
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """target * (log(target) - x), for a log-probability x: how far a distribution is from its target.
 
@@ -256,6 +263,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return reduce_loss(loss, reduction)
 
 
+@autocast("float32")
 def poisson_nll_loss(
     input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
 ):

@@ -2,9 +2,12 @@
 
 import cresset
 
+from ...ops.autocast import autocast
+
 linear = cresset.linear  # the operator itself: a Python function around it would cost a third of a small call
 
 
+@autocast(cuda="promote")
 def bilinear(input1, input2, weight, bias=None):
     """x1 W[k] x2 + bias[k] for each output feature k, along the last dimensions.
 

@@ -2,11 +2,13 @@
 
 import cresset
 
+from ...ops.autocast import autocast
 from ...ops.batches import all_samples
 from .distance import pairwise_distance
 from .reduction import check_reduction, reduce_loss, resolve
 
 
+@autocast("float32")
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """log(1 + exp(-target x)) for targets 1 and -1.
 
@@ -19,6 +21,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     return reduce_loss(loss, resolve(reduction, size_average, reduce))
 
 
+@autocast("float32")
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """x where the target is 1, max(0, margin - x) where it is -1.
 
@@ -32,6 +35,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     return reduce_loss(far + cresset.where(target != -1, input, zero), reduction)
 
 
+@autocast("float32")
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """max(0, margin - target (x1 - x2)): x1 should rank higher where the target is 1, lower where it is -1.
 
@@ -54,6 +58,7 @@ def _check_scores(who, input):
         )
 
 
+@autocast("float32")
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """sum over the other classes i of max(0, margin - x[target] + x[i])^p, divided by the number of classes.
 
@@ -95,6 +100,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     return reduce_loss(loss.reshape(()) if input.ndim < 2 and target.ndim == 0 else loss, reduction)
 
 
+@autocast("float32")
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """sum of max(0, 1 - x[j] + x[i]) over the target classes j and the others i, divided by the number of classes.
 
@@ -155,6 +161,7 @@ def _triplet(anchor, positive, negative, distance, margin, swap, reduction):
     return reduce_loss((float(margin) + near - far).clamp_min(0), reduction)
 
 
+@autocast("float32")
 def triplet_margin_loss(
     anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"
 ):
@@ -191,6 +198,7 @@ def triplet_margin_with_distance_loss(
     return _triplet(anchor, positive, negative, distance_function or pairwise_distance, margin, swap, reduction)
 
 
+@autocast("float32")
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """1 - cos(x1, x2) where the target is 1, max(0, cos(x1, x2) - margin) where it is -1.
 

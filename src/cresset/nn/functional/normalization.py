@@ -4,9 +4,11 @@ import math
 
 import cresset
 
+from ...ops.autocast import autocast
 from .padding import pad
 
 
+@autocast(cuda="float32")
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Normalise over the trailing dimensions `normalized_shape`, then scale by `weight` and shift by `bias`.
 
@@ -25,6 +27,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     return cresset.rms_norm(input, normalized_shape, weight, eps)
 
 
+@autocast(cuda="float32")
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """Normalise each of `num_groups` groups of channels of each sample, then scale and shift each channel.
 

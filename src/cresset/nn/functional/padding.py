@@ -3,7 +3,7 @@
 import cresset
 
 from ..._native import overridable
-from ...ops import autocast as _autocast
+from ...ops.autocast import apply, autocast
 
 
 @overridable
@@ -121,8 +121,8 @@ def _taken_from(source):
 
 _MODES = {"reflect": "reflection_pad", "replicate": "replication_pad", "circular": "circular_pad"}
 _BY_NAME = {
-    "reflection_pad": _taken_from(_reflect),
-    "replication_pad": _taken_from(_replicate),
+    "reflection_pad": autocast(cpu="float32")(_taken_from(_reflect)),
+    "replication_pad": autocast(cpu="float32")(_taken_from(_replicate)),
     "circular_pad": _taken_from(_circular),
 }
-_autocast.apply(_BY_NAME)
+apply(_BY_NAME)

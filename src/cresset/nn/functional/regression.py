@@ -4,6 +4,7 @@ import warnings
 
 import cresset
 
+from ...ops.autocast import autocast
 from .reduction import reduce_loss, resolve, weighted_mean
 
 
@@ -23,6 +24,7 @@ def _check_weight(input, weight):
         raise ValueError(f"Weights and input must have the same size; they are {weight.shape} and {input.shape}")
 
 
+@autocast("float32")
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """The squared difference, averaged unless `reduction` says otherwise; a `weight` makes it a weighted mean.
 
@@ -39,6 +41,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     return weighted_mean(loss * weight, weight, reduction)
 
 
+@autocast("float32")
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """The absolute difference, averaged unless `reduction` says otherwise; a `weight` makes it a weighted mean.
 
@@ -56,6 +59,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     return weighted_mean(loss * weight, weight, reduction)
 
 
+@autocast("float32")
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """|x - target| - beta / 2, but the parabola (x - target)^2 / (2 beta) where the difference is below `beta`.
 
@@ -71,6 +75,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return reduce_loss(loss, reduction)
 
 
+@autocast("float32")
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """The parabola (x - target)^2 / 2 where the difference is at most `delta`, continued by straight lines.
 

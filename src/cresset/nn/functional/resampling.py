@@ -6,6 +6,7 @@ import warnings
 import cresset
 
 from ..._native import overridable
+from ...ops.autocast import autocast
 from ...ops.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 _SPATIAL = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
@@ -13,6 +14,7 @@ _AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact"
 
 
+@autocast(cuda="float32")
 @overridable
 def interpolate(
     input,
@@ -205,6 +207,7 @@ def _filter_matrix(old, size, step, mode, dtype, device):
     return weight / weight.sum(1, keepdim=True)
 
 
+@autocast(cuda="float32")
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """The older name of `interpolate`."""
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)

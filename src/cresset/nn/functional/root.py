@@ -5,7 +5,7 @@ Its default there is 0, unlike the one in nn.functional.
 
 import cresset
 
-from ...ops import autocast as _autocast
+from ...ops.autocast import apply, autocast
 from . import grid as _grid
 from . import likelihood as _likelihood
 from . import margin as _margin
@@ -22,44 +22,52 @@ def _named(reduction):
     return {1: "mean", 2: "sum"}.get(reduction, "none")
 
 
+@autocast("float32")
 def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
     """nn.functional.binary_cross_entropy_with_logits, of shapes that may broadcast."""
     loss = _likelihood.losses_of_logits(input, target, weight, pos_weight)
     return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
 
 
+@autocast("float32")
 def kl_div(input, target, reduction=0, *, log_target=False):
     """nn.functional.kl_div."""
     loss = cresset.kl_div_elementwise(input, target, log_target)
     return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
 
 
+@autocast("float32")
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     """nn.functional.poisson_nll_loss."""
     return _likelihood.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_named(reduction))
 
 
+@autocast("float32")
 def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=0):
     """nn.functional.cosine_embedding_loss."""
     return _margin.cosine_embedding_loss(input1, input2, target, margin, reduction=_named(reduction))
 
 
+@autocast("float32")
 def hinge_embedding_loss(input, target, margin=1.0, reduction=0):
     """nn.functional.hinge_embedding_loss."""
     return _margin.hinge_embedding_loss(input, target, margin, reduction=_named(reduction))
 
 
+@autocast("float32")
 def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
     """nn.functional.margin_ranking_loss."""
     loss = (-target * (input1 - input2) + float(margin)).clamp_min(0)
     return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
 
 
+@autocast("float32")
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction=0):
     """nn.functional.triplet_margin_loss."""
     return _margin.triplet_of_any_margin(anchor, positive, negative, margin, p, eps, swap, _named(reduction))
 
 
+@autocast(cpu="float32")
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False):
     """nn.functional.ctc_loss."""
     return _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _named(reduction), zero_infinity)
@@ -70,6 +78,7 @@ def constant_pad_nd(input, pad, value=0):
     return _pad(input, pad, "constant", value)
 
 
+@autocast(cpu="float32", cuda="promote")
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     """nn.functional.grid_sample, with its modes as numbers."""
     modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
@@ -106,4 +115,4 @@ functions = {
         native_channel_shuffle, pixel_shuffle, pixel_unshuffle,
     )
 }  # fmt: skip
-_autocast.apply(functions)
+apply(functions)
