@@ -6,7 +6,6 @@ import warnings
 
 import cresset
 
-from ..ops import recurrence
 from . import init
 from .module import Module
 from .parameter import Parameter
@@ -158,7 +157,6 @@ class RNNBase(Module):
         if packed:
             data, batch_sizes, sorted_indices, unsorted_indices = input
             samples = int(batch_sizes[0])
-            sizes = batch_sizes.tolist()
             if hx is not None and sorted_indices is not None:
                 hx = self.permute_hidden(hx, sorted_indices)
         else:
@@ -168,33 +166,27 @@ class RNNBase(Module):
             if not batched:
                 input = input.unsqueeze(1)
                 hx = self._with_batch(hx)
-            elif self.batch_first:
-                input = input.transpose(0, 1)
             if batched and hx is not None:
                 self._check_state_dims(hx)
-            times, samples = input.shape[:2]
+            batch_first = batched and self.batch_first
+            times, samples = (input.size(1), input.size(0)) if batch_first else (input.size(0), input.size(1))
             if times == 0:
                 raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-            sizes = ()
             data = input
         self.check_input(data, input.batch_sizes if packed else None)
         state = self._starting_state(hx, samples, data)
-        weights = [self._weights(number) for number in range(len(self._all_weights))]
-        output, final = recurrence.network(
-            self.mode, data, sizes, state, weights, self.dropout, self.training, self.bidirectional
-        )
+        weights = [getattr(self, name) for names in self._all_weights for name in names]
+        settings = (weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
+        run, start = getattr(cresset, self.mode.lower()), self._unwrapped(state)
+        output, *final = run(data, batch_sizes, start, *settings) if packed else run(data, start, *settings, batch_first)
+        final = tuple(final)
 
         if packed:
             output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
             return output, self.permute_hidden(self._unwrapped(final), unsorted_indices)
         if not batched:
             return output.squeeze(1), self._unwrapped(tuple(f.squeeze(1) for f in final))
-        return (output.transpose(0, 1) if self.batch_first else output), self._unwrapped(final)
-
-    def _weights(self, number):
-        """w_ih, w_hh, b_ih, b_hh and w_hr of one layer and direction; None for what there is not."""
-        found = {name.rsplit("_l", 1)[0]: getattr(self, name) for name in self._all_weights[number]}
-        return tuple(found.get(name) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr"))
+        return output, self._unwrapped(final)
 
     def _unwrapped(self, state):
         return state if self.mode == "LSTM" else state[0]

@@ -6,9 +6,9 @@ import re
 
 import cresset
 
-from ..ops.pointwise import definitions
-from ..graph.sizes import Fraction, Size
 from ..graph.recording import Value
+from ..graph.sizes import Fraction, Size
+from ..ops.pointwise import definitions
 
 NUMBERS = (int, float, complex, Size, Fraction)
 

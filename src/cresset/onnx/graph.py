@@ -5,10 +5,10 @@ What a rule gives and gets are names of tensors (texts), recorded Values, or Non
 
 import cresset
 
-from . import messages
-from ..graph.sizes import Fraction, Size, shifted, solve
-from .errors import OnnxExporterError
 from ..graph.recording import Value
+from ..graph.sizes import Fraction, Size, shifted, solve
+from . import messages
+from .errors import OnnxExporterError
 
 SEEN_AS = {"bfloat16": cresset.int16, "float8_e4m3fn": cresset.uint8, "float8_e5m2": cresset.uint8, "float8_e4m3fnuz": cresset.uint8, "float8_e5m2fnuz": cresset.uint8}
 

@@ -287,7 +287,7 @@ def multi_head_attention_forward(
         else:
             attn_mask = attn_mask.view(samples, num_heads, -1, keys)
     q, k, v = (x.view(samples, num_heads, -1, head) for x in (q, k, v))
-    mixed = scaled_dot_product_attention(q, k, v, attn_mask, dropped, is_causal)
+    mixed = cresset.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask, dropped, is_causal)
     mixed = mixed.permute(2, 0, 1, 3).reshape(length * samples, width)
     output = cresset.linear(mixed, out_proj_weight, out_proj_bias).view(length, samples, -1)
     return (output if batched else output.squeeze(1)), None

@@ -1,0 +1,134 @@
+"""Recording in aten's operators, for jit.trace, export and make_fx.
+
+Calls are recorded as they are made: a write in place is a call that writes, and a view is a call that gives one, so what runs the recording shares memory as the program does.
+A Value follows its tensor: after `x.add_(1)`, x is the result of that call.
+"""
+
+import cresset
+
+from . import aten_calls
+from .recording import Call, Recorder, Value, _address, _name_of, leaves, map_tree
+
+
+class AtenRecorder(Recorder):
+    """Records aten operators.
+
+    Args:
+        scalars: take overloads for numbers (`add.Scalar`), as TorchScript's text does; PyTorch's exported programs have `add.Tensor` with a number.
+    """
+
+    def __init__(self, front, parameters, *, scalars=False):
+        super().__init__(front, parameters)
+        self.scalars = scalars
+
+    # ---- values
+
+    def refresh(self, known):
+        return known.value
+
+    def value_of(self, tensor):
+        """The present Value of a tensor. One that no recorded call made is a constant, or a parameter."""
+        known = self.known.get(id(tensor))
+        if known is not None:
+            return known.value
+        value = self.new_value(tensor, False)
+        value.parameter = self.parameters.get(id(tensor))
+        if value.parameter is None and not isinstance(tensor, cresset.nn.Parameter):
+            twin = self.twin_of(tensor)
+            if twin is not None:  # `.data`, or another object for the same elements
+                value = self.new_value(tensor, twin.value.depends)
+                schema, arguments = aten_calls.find("detach", (tensor,), {}, self.scalars)
+                self.calls.append(Call("detach", schema, (twin.value,), {}, (value,), self.place()))
+        self.remember(tensor, value)
+        return value
+
+    def twin_of(self, tensor):
+        address = _address(tensor)
+        if not address or address not in self.storages:
+            return None
+        layout = (tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), tensor.dtype)
+        for known in reversed(self.known.values()):
+            t = known.tensor
+            if _address(t) == address and (tuple(t.shape), t.stride(), t.storage_offset(), t.dtype) == layout:
+                return known
+        if any(known.value.depends and _address(known.tensor) == address for known in self.known.values()):
+            raise self.front.error(
+                f"{self.front.name}: a tensor of shape {tuple(tensor.shape)} is part of one that depends on the inputs, but no recorded operator made it; {self.place()}"
+            )
+        return None
+
+    def reference(self, leaf):
+        """What an argument is in the recording."""
+        return self.value_of(leaf) if isinstance(leaf, cresset.Tensor) else leaf
+
+    # ---- calls
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs, name = dict(kwargs or {}), _name_of(func)
+        rewritten = aten_calls.rewritten(name, args)
+        if rewritten is not None:
+            with self:
+                return rewritten(*args, **kwargs)
+        out = kwargs.pop("out", None)
+        if out is not None:
+            return self.call_with_out(func, args, kwargs, out)
+        if "::" in name:
+            schema, arguments = func._schema, func._schema.bind(args, kwargs)
+        else:
+            found = aten_calls.call_of(func, name, args, kwargs, self.scalars)
+            if found is None:
+                if hasattr(func, "__wrapped__"):
+                    return self.enter_function(func, name, args, kwargs)
+                if kwargs.get("requires_grad") is False:
+                    return self.__torch_function__(func, types, args, {k: v for k, v in kwargs.items() if k != "requires_grad"})
+                self.refuse(name)
+            schema, arguments = found
+        return self.record(name, schema, arguments, lambda: func(*args, **kwargs))
+
+    def record(self, name, schema, arguments, run):
+        """Record one call and run it."""
+        refs = map_tree(tuple(arguments), self.reference)
+        depends = self.is_random(schema) or any(self.depends(leaf) for leaf in leaves(refs))
+        written = [a for declared, a in zip(schema.arguments, arguments, strict=True) if declared.is_written]
+        for tensor in (t for t in leaves(written) if isinstance(t, cresset.Tensor)):
+            self.before_write(tensor)
+        result = run()
+        tensors = [t for t in leaves(result) if isinstance(t, cresset.Tensor)]
+        values = [self.new_value(t, depends or (id(t) in self.known and self.known[id(t)].value.depends)) for t in tensors]
+        self.calls.append(Call(name, schema, refs, {}, tuple(values), self.place()))
+        for tensor, value in zip(tensors, values, strict=True):
+            self.remember(tensor, value)
+            if written:
+                value.data = None
+        for tensor in (t for t in leaves(written) if isinstance(t, cresset.Tensor)):
+            self.mark_written(tensor)
+        self.kept.append(result)
+        return result
+
+    def depends(self, leaf):
+        return isinstance(leaf, Value) and leaf.depends
+
+    def is_random(self, schema):
+        return any(argument.type == "Generator?" for argument in schema.arguments) or schema.op in ("dropout", "dropout_", "native_dropout", "alpha_dropout", "feature_dropout")
+
+    def mark_written(self, tensor):
+        """What shares memory with a tensor that was written to depends on that write: it is a constant no longer."""
+        storage = self.known[id(tensor)].storage
+        for known in self.known.values():
+            if known.storage is storage:
+                known.value.depends = True
+
+    def call_with_out(self, func, args, kwargs, out):
+        """A call with out= is the call, and a copy of its results."""
+        with self:
+            result = func(*args, **kwargs)
+            for target, found in zip(leaves(out), leaves(result), strict=False):
+                if target.shape != found.shape:
+                    target.resize_(found.shape)
+                target.copy_(found)
+        return out
+
+    def place(self):
+        from .places import Place
+
+        return Place()
