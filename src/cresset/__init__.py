@@ -76,7 +76,7 @@ _SUBPACKAGES = {
     "return_types", "__config__", "types", "amp", "cuda", "backends", "jit", "onnx", "distributed", "multiprocessing", "serialization", "safetensors", "sparse", "library", "cpu", "xpu", "mps", "mtia", "accelerator",
     "quasirandom", "version", "torch_version",
     "_C", "_custom_ops", "_inductor", "_prims_common", "_tensor", "_tensor_str", "functional", "package",
-    "fx", "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo", "_jit_internal", "graph",
+    "fx", "nested", "ao", "quantization", "profiler", "futures", "hub", "compiler", "_dynamo", "_jit_internal", "graph", "export",
     "metrics", "train", "debug", "vision",
 }  # fmt: skip
 

@@ -39,7 +39,11 @@ def test_fractions_of_sizes():
     assert Fraction.of([0.5, 0.5]) == 0.5
     assert Fraction(s**-0.5 for s in A.samples).solve([]) == (1, A, 0.5)
     assert Fraction(s**0.5 for s in A.samples).solve([]) == (A, 1, 0.5)
-    assert Fraction(a / b for a, b in zip(A.samples, B.samples, strict=True)).solve([A.samples, B.samples]) == (A, B, 1.0)
+    assert Fraction(a / b for a, b in zip(A.samples, B.samples, strict=True)).solve([A.samples, B.samples]) == (
+        A,
+        B,
+        1.0,
+    )
     assert Fraction(2 / (s - 1) for s in B.samples).solve([B.samples]) == (2, B - 1, 1.0)
     assert Fraction([0.3, 0.7, 0.9, 0.123]).solve([A.samples]) is None
 

@@ -5,14 +5,35 @@ views and `index` by `REWRITTEN`. What is found neither here nor in the table is
 """
 
 import inspect
+import itertools
 
 import cresset
 
 from ..ops import aten_table
 from ..ops.aten_forms import REDUCTIONS
 
-SAME_NAMES = {"input": "self", "self": "input", "x": "self", "axis": "dim", "keepdims": "keepdim", "dims": "dim", "sizes": "size", "shape": "size"}
-SWAPPED = {"add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor", "maximum", "minimum", "logical_and", "logical_or", "logical_xor"}
+SAME_NAMES = {
+    "input": "self",
+    "self": "input",
+    "x": "self",
+    "axis": "dim",
+    "keepdims": "keepdim",
+    "dims": "dim",
+    "sizes": "size",
+    "shape": "size",
+}
+SWAPPED = {
+    "add",
+    "mul",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "maximum",
+    "minimum",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+}
 TYPES = {
     "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32", "long": "int64", "short": "int16",
     "char": "int8", "byte": "uint8", "bool": "bool", "cfloat": "complex64", "cdouble": "complex128",
@@ -46,7 +67,12 @@ def fits(value, kind, numbers=False):
         return isinstance(value, str)
     if kind == "Device":
         return isinstance(value, (cresset.device, str))
-    known = {"ScalarType": cresset.dtype, "Layout": cresset.layout, "MemoryFormat": cresset.memory_format, "Generator": cresset.Generator}
+    known = {
+        "ScalarType": cresset.dtype,
+        "Layout": cresset.layout,
+        "MemoryFormat": cresset.memory_format,
+        "Generator": cresset.Generator,
+    }
     return kind in known and isinstance(value, known[kind])
 
 
@@ -74,7 +100,9 @@ def bind(schema, args, kwargs, numbers=False):
     declared = schema.arguments
     places = [a for a in declared if not a.keyword_only]
     given = {}
-    if len(args) > len(places) or (args and places and places[min(len(args), len(places)) - 1].type.startswith("int[]")):
+    if len(args) > len(places) or (
+        args and places and places[min(len(args), len(places)) - 1].type.startswith("int[]")
+    ):
         args = _gathered(args, places)
         if args is None:
             return None
@@ -111,9 +139,16 @@ def default_of(argument):
 def _gathered(args, places):
     """Sizes may be given one by one: view(2, 3). They are the last argument then."""
     for k, argument in enumerate(places):
-        if argument.type.startswith("int[") and k < len(args) and isinstance(args[k], int) and not isinstance(args[k], bool):
+        if (
+            argument.type.startswith("int[")
+            and k < len(args)
+            and isinstance(args[k], int)
+            and not isinstance(args[k], bool)
+        ):
             rest = args[k:]
-            if all(isinstance(r, int) and not isinstance(r, bool) for r in rest) and (len(rest) > 1 or argument.type == "int[]"):
+            if all(isinstance(r, int) and not isinstance(r, bool) for r in rest) and (
+                len(rest) > 1 or argument.type == "int[]"
+            ):
                 return (*args[:k], tuple(rest))
     return args if len(args) <= len(places) else None
 
@@ -124,7 +159,9 @@ def find(name, args, kwargs, scalars):
     Args:
         scalars: take the overloads for numbers (`add.Scalar`) that PyTorch's functions pass over.
     """
-    candidates = aten_table.overloads(f"aten::{name}")
+    name, _, overload = name.partition(".")
+    candidates = aten_table.overloads(f"aten::{name}") or aten_table.overloads(f"aten::special_{name}")
+    candidates = [schema for schema in candidates if not overload or schema.overload_name == overload]
     for numbers in (True, False) if name in aten_table.NUMBERS_AS_TENSORS and not scalars else (False, True):
         for schema in candidates:
             bound = bind(schema, args, kwargs, numbers)
@@ -170,20 +207,20 @@ def _find_by_names(func, name, args, kwargs, scalars):
     parameters = signature.parameters
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
         return find(name, args, kwargs, scalars) if not _is_layer_function(func) else None
-    for schema in aten_table.overloads(f"aten::{name}"):
+    for numbers, schema in itertools.product((False, True), aten_table.overloads(f"aten::{name}")):
         names = {argument.name for argument in schema.arguments}
         given = {}
         for key, value in bound.arguments.items():
             key_there = key if key in names else SAME_NAMES.get(key, key)
+            if key == "reduction" and value in REDUCTIONS:
+                value = REDUCTIONS.index(value)
             if key_there in names:
                 if value is not None or not _is_default(parameters[key], value):
                     given[key_there] = value
             elif not _is_default(parameters[key], value):
                 break
         else:
-            found = bind(schema, (), given)
-            if found is None:
-                found = bind(schema, (), given, True)
+            found = bind(schema, (), given, numbers)
             if found is not None:
                 return schema, found
     return None
@@ -191,7 +228,12 @@ def _find_by_names(func, name, args, kwargs, scalars):
 
 def _is_default(parameter, value):
     default = parameter.default
-    return default is value or (default is not parameter.empty and type(default) is type(value) and isinstance(value, (bool, int, float, str)) and default == value)
+    return default is value or (
+        default is not parameter.empty
+        and type(default) is type(value)
+        and isinstance(value, (bool, int, float, str))
+        and default == value
+    )
 
 
 # ---- functions of layers, and others, whose arguments aten has in another form
@@ -209,12 +251,34 @@ def _form(*names, layers=True):
 
 @_form("batch_norm")
 def _batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
-    return "batch_norm", (input, weight, bias, running_mean, running_var, training, 0.0 if momentum is None else momentum, eps, True)
+    return "batch_norm", (
+        input,
+        weight,
+        bias,
+        running_mean,
+        running_var,
+        training,
+        0.0 if momentum is None else momentum,
+        eps,
+        False,
+    )
 
 
 @_form("instance_norm")
-def _instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
-    return "instance_norm", (input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
+def _instance_norm(
+    input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5
+):
+    return "instance_norm", (input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
+
+
+@_form("layer_norm")
+def _layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    return "layer_norm", (input, list(normalized_shape), weight, bias, eps, False)
+
+
+@_form("group_norm")
+def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    return "group_norm", (input, num_groups, weight, bias, eps, False)
 
 
 @_form("embedding")
@@ -238,8 +302,17 @@ _form("feature_alpha_dropout")(_dropout_like("feature_alpha_dropout"))
 
 
 @_form("cross_entropy")
-def _cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
-    return "cross_entropy_loss", (input, target, weight, _number(reduction, size_average, reduce), ignore_index, label_smoothing)
+def _cross_entropy(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
+):
+    return "cross_entropy_loss", (
+        input,
+        target,
+        weight,
+        _number(reduction, size_average, reduce),
+        ignore_index,
+        label_smoothing,
+    )
 
 
 @_form("nll_loss")
@@ -261,21 +334,6 @@ def _l1_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     return "l1_loss", (input, target, _number(reduction, size_average, reduce))
 
 
-@_form("smooth_l1_loss")
-def _smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    return "smooth_l1_loss", (input, target, _number(reduction, size_average, reduce), beta)
-
-
-@_form("binary_cross_entropy")
-def _binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    return "binary_cross_entropy", (input, target, weight, _number(reduction, size_average, reduce))
-
-
-@_form("binary_cross_entropy_with_logits")
-def _binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
-    return "binary_cross_entropy_with_logits", (input, target, weight, pos_weight, _number(reduction, size_average, reduce))
-
-
 def _number(reduction, size_average, reduce):
     if size_average is not None or reduce is not None or reduction not in REDUCTIONS:
         raise NoForm
@@ -284,7 +342,13 @@ def _number(reduction, size_average, reduce):
 
 @_form("interpolate")
 def _interpolate(
-    input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
 ):
     dims = input.dim() - 2
     if recompute_scale_factor or mode == "area" or (antialias and mode not in ("bilinear", "bicubic")):
@@ -292,23 +356,40 @@ def _interpolate(
     if size is not None:
         size, scale_factor = [size] * dims if isinstance(size, int) else list(size), None
     else:
-        scale_factor = [float(f) for f in ([scale_factor] * dims if isinstance(scale_factor, (int, float)) else scale_factor)]
+        scale_factor = [
+            float(f) for f in ([scale_factor] * dims if isinstance(scale_factor, (int, float)) else scale_factor)
+        ]
     smooth = {1: "linear1d", 2: f"{mode}2d", 3: "trilinear3d"}.get(dims)
     if mode in ("nearest", "nearest-exact"):
-        return f"{'upsample_nearest' if mode == 'nearest' else '_upsample_nearest_exact'}{dims}d", (input, size, scale_factor)
+        return f"{'upsample_nearest' if mode == 'nearest' else '_upsample_nearest_exact'}{dims}d.vec", (
+            input,
+            size,
+            scale_factor,
+        )
     if mode not in ("linear", "bilinear", "bicubic", "trilinear") or smooth is None:
         raise NoForm
-    return f"_upsample_{smooth}_aa" if antialias else f"upsample_{smooth}", (input, size, bool(align_corners), scale_factor)
+    return f"_upsample_{smooth}_aa.vec" if antialias else f"upsample_{smooth}.vec", (
+        input,
+        size,
+        bool(align_corners),
+        scale_factor,
+    )
 
 
 @_form("unfold")
 def _unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    return "im2col", (input, *([n, n] if isinstance(n, int) else list(n) for n in (kernel_size, dilation, padding, stride)))
+    return "im2col", (
+        input,
+        *([n, n] if isinstance(n, int) else list(n) for n in (kernel_size, dilation, padding, stride)),
+    )
 
 
 @_form("fold")
 def _fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    return "col2im", (input, *([n, n] if isinstance(n, int) else list(n) for n in (output_size, kernel_size, dilation, padding, stride)))
+    return "col2im", (
+        input,
+        *([n, n] if isinstance(n, int) else list(n) for n in (output_size, kernel_size, dilation, padding, stride)),
+    )
 
 
 @_form("grid_sample")
@@ -370,9 +451,34 @@ for _name, _dtype in TYPES.items():
     _form(_name, layers=False)(_cast(_dtype))
 
 
+@_form("split", layers=False)
+def _split(input, split_size, dim=0):
+    return "split" if isinstance(split_size, int) else "split_with_sizes", (input, split_size, dim)
+
+
 @_form("type_as", layers=False)
 def _type_as(input, other):
     return "type_as", (input, other)
+
+
+@_form("div_floor", layers=False)
+def _div_floor(input, other):
+    return "floor_divide", (input, other)
+
+
+@_form("div_trunc", layers=False)
+def _div_trunc(input, other):
+    return "div", (input, other), {"rounding_mode": "trunc"}
+
+
+@_form("to_dtype", layers=False)
+def _to_dtype(input, dtype):
+    return "to", (input, dtype)
+
+
+@_form("gelu_tanh", layers=False)
+def _gelu_tanh(input):
+    return "gelu", (input,), {"approximate": "tanh"}
 
 
 @_form("div", "true_divide", layers=False)
@@ -397,7 +503,11 @@ def setitem(tensor, index, value):
     """tensor[index] = value by views and copy_, fill_ or index_put_."""
     view, tensors = _viewed(tensor, index)
     if tensors:
-        value = value if isinstance(value, cresset.Tensor) else cresset.tensor(value, dtype=tensor.dtype, device=tensor.device)
+        value = (
+            value
+            if isinstance(value, cresset.Tensor)
+            else cresset.tensor(value, dtype=tensor.dtype, device=tensor.device)
+        )
         view.index_put_(tensors, value.to(tensor.dtype) if value.dtype != tensor.dtype else value)
     elif isinstance(value, cresset.Tensor):
         while value.dim() > view.dim() and value.shape[0] == 1:

@@ -6,8 +6,10 @@ A Value follows its tensor: after `x.add_(1)`, x is the result of that call.
 
 import cresset
 
+from ..ops.pointwise import definitions
 from . import aten_calls
-from .recording import Call, Recorder, Value, _address, _name_of, leaves, map_tree
+from .places import Place
+from .recording import RANDOM, Call, Recorder, Value, _address, _name_of, leaves, map_tree
 
 
 class AtenRecorder(Recorder):
@@ -79,8 +81,13 @@ class AtenRecorder(Recorder):
             if found is None:
                 if hasattr(func, "__wrapped__"):
                     return self.enter_function(func, name, args, kwargs)
+                if name in definitions:
+                    with self:
+                        return definitions[name].forward(*args, **kwargs)  # its formula, in operators that aten has
                 if kwargs.get("requires_grad") is False:
-                    return self.__torch_function__(func, types, args, {k: v for k, v in kwargs.items() if k != "requires_grad"})
+                    return self.__torch_function__(
+                        func, types, args, {k: v for k, v in kwargs.items() if k != "requires_grad"}
+                    )
                 self.refuse(name)
             schema, arguments = found
         return self.record(name, schema, arguments, lambda: func(*args, **kwargs))
@@ -93,13 +100,19 @@ class AtenRecorder(Recorder):
         for tensor in (t for t in leaves(written) if isinstance(t, cresset.Tensor)):
             self.before_write(tensor)
         result = run()
+        if not written and isinstance(result, cresset.Tensor) and any(result is a for a in leaves(tuple(arguments))):
+            result = result.view_as(
+                result
+            )  # contiguous() may give its argument: the result is another value, and needs an object of its own
         tensors = [t for t in leaves(result) if isinstance(t, cresset.Tensor)]
-        values = [self.new_value(t, depends or (id(t) in self.known and self.known[id(t)].value.depends)) for t in tensors]
+        values = [
+            self.new_value(t, depends or (id(t) in self.known and self.known[id(t)].value.depends)) for t in tensors
+        ]
+        for value in values:
+            value.data = None  # what made it is recorded, constants among it
         self.calls.append(Call(name, schema, refs, {}, tuple(values), self.place()))
         for tensor, value in zip(tensors, values, strict=True):
             self.remember(tensor, value)
-            if written:
-                value.data = None
         for tensor in (t for t in leaves(written) if isinstance(t, cresset.Tensor)):
             self.mark_written(tensor)
         self.kept.append(result)
@@ -109,7 +122,7 @@ class AtenRecorder(Recorder):
         return isinstance(leaf, Value) and leaf.depends
 
     def is_random(self, schema):
-        return any(argument.type == "Generator?" for argument in schema.arguments) or schema.op in ("dropout", "dropout_", "native_dropout", "alpha_dropout", "feature_dropout")
+        return schema.op in RANDOM or any(argument.type == "Generator?" for argument in schema.arguments)
 
     def mark_written(self, tensor):
         """What shares memory with a tensor that was written to depends on that write: it is a constant no longer."""
@@ -129,6 +142,4 @@ class AtenRecorder(Recorder):
         return out
 
     def place(self):
-        from .places import Place
-
         return Place()

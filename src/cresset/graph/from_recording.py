@@ -80,7 +80,9 @@ class Writer:
         if isinstance(tree, dict):
             kind = "aten::__getitem__"
             for key, item in tree.items():
-                node = self.graph.insert(kind, [value, self.constant(key)], [_plain(type_of(item))], self._getitem(value))
+                node = self.graph.insert(
+                    kind, [value, self.constant(key)], [_plain(type_of(item))], self._getitem(value)
+                )
                 self._take_apart(node.output(), item)
             return
         kind = "prim::TupleUnpack" if isinstance(tree, tuple) else "prim::ListUnpack"
@@ -98,14 +100,21 @@ class Writer:
     def write(self, call):
         """Add a node for a recorded call."""
         graph, schema = self.graph, call.operator
-        inputs = [self.argument(value, declared.type) for declared, value in zip(schema.arguments, call.args, strict=True)]
+        inputs = [
+            self.argument(value, declared.type) for declared, value in zip(schema.arguments, call.args, strict=True)
+        ]
         results = schema.returns
         if len(results) == 1 and results[0].type == "Tensor[]":
             node = graph.insert(f"{schema.name}", inputs, [ListType(TensorType())], schema)
             self._mark(node, call)
             node = graph.insert("prim::ListUnpack", [node.output()], [self._type(value) for value in call.results])
         else:
-            node = graph.insert(f"{schema.name}", inputs, [self._type(value) for value in call.results] or [parse_schema_type(r.type) for r in results], schema)
+            node = graph.insert(
+                f"{schema.name}",
+                inputs,
+                [self._type(value) for value in call.results] or [parse_schema_type(r.type) for r in results],
+                schema,
+            )
         self._mark(node, call)
         for value, output in zip(call.results, node.outputs(), strict=True):
             self.values[value] = output
@@ -156,7 +165,9 @@ class Writer:
         if path not in self.paths:
             parent, _, name = path.rpartition(".")
             owner = self.attribute(parent) if parent else self.paths[""]
-            self.paths[path] = self.graph.insert("prim::GetAttr", [owner], [owner.type().attributes[name]], name=name).output()
+            self.paths[path] = self.graph.insert(
+                "prim::GetAttr", [owner], [owner.type().attributes[name]], name=name
+            ).output()
         return self.paths[path]
 
     def constant(self, value):
@@ -185,7 +196,9 @@ class Writer:
             items = [self.result(item) for item in tree]
             if isinstance(tree, tuple):
                 return self.graph.insert("prim::TupleConstruct", items, [TupleType([v.type() for v in items])]).output()
-            return self.graph.insert("prim::ListConstruct", items, [ListType(_plain(items[0].type()) if items else TensorType())]).output()
+            return self.graph.insert(
+                "prim::ListConstruct", items, [ListType(_plain(items[0].type()) if items else TensorType())]
+            ).output()
         pairs = [value for key, item in tree.items() for value in (self.constant(key), self.result(item))]
         kind = type_of(tree)
         return self.graph.insert("prim::DictConstruct", pairs, [kind]).output()

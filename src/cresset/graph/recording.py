@@ -17,7 +17,7 @@ from .places import PACKAGE, Place, asserts
 # Operators whose results are no function of their arguments.
 RANDOM = {
     "rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "normal", "bernoulli", "multinomial", "poisson", "binomial",
-    "_fused_dropout", "native_dropout", "_sample_dirichlet", "_standard_gamma", "uniform_", "normal_", "exponential_", "random_", "cauchy_",
+    "_fused_dropout", "native_dropout", "dropout", "dropout_", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "rrelu", "_sample_dirichlet", "_standard_gamma", "uniform_", "normal_", "exponential_", "random_", "cauchy_",
     "geometric_", "log_normal_", "bernoulli_",
 }  # fmt: skip
 

@@ -80,26 +80,43 @@ def kept(model):
                 buffer.copy_(before)
 
 
-def record(model, inputs, free, start, outputs_of):
+class Free:
+    """A free dimension: its size is factor * symbol + offset."""
+
+    def __init__(self, symbol, factor=1, offset=0):
+        self.symbol, self.factor, self.offset = symbol, factor, offset
+
+    def size(self, sizes, k):
+        return self.factor * sizes[self.symbol][k] + self.offset
+
+
+def record(model, inputs, free, start, outputs_of, ranges=None):
     """Record a model with several sizes of its free dimensions; without any, twice.
 
     Args:
         inputs: the example `Inputs`.
-        free: the symbol of each free dimension, {(input name, axis): symbol}.
+        free: the free dimensions, {(input name, axis): Free}.
         start: makes a Recorder of the names of the model's parameters, {id: name}.
         outputs_of: the (path, tensor) pairs of what the model gives.
+        ranges: the (least, most) size of symbols that have limits.
 
     Returns: the recorders, the output Values of each, the sizes by symbol, and the paths of the outputs.
     """
     front = inputs.front
     example = {}
-    for (name, axis), symbol in free.items():
-        size = inputs.tensors[inputs.names.index(name)].shape[axis]
-        if example.setdefault(symbol, size) != size:
+    for (name, axis), dimension in free.items():
+        size = (inputs.tensors[inputs.names.index(name)].shape[axis] - dimension.offset) // dimension.factor
+        if example.setdefault(dimension.symbol, size) != size:
             raise ValueError(
-                f"{front.name}: the free dimension {symbol!r} is {example[symbol]} in one input and {size} in {name!r}, dimension {axis}"
+                f"{front.name}: the free dimension {dimension.symbol!r} is {example[dimension.symbol]} in one input and {size} in {name!r}, dimension {axis}"
             )
     plans = sizes_to_try(example, list(example)) if free else [{}]
+    inside = [
+        plan
+        for plan in plans
+        if all(low <= min(plan[s]) and max(plan[s]) <= high for s, (low, high) in (ranges or {}).items())
+    ]
+    plans = inside or plans
     failure = None
     for sizes in plans:
         recorders, outputs, paths = [], [], None
@@ -131,9 +148,9 @@ def _resized(inputs, free, sizes, k):
     for name, tensor in zip(inputs.names, inputs.tensors, strict=True):
         t = tensor.detach()
         for axis in range(t.ndim):
-            symbol = free.get((name, axis))
-            if symbol is not None:
-                t = t.index_select(axis, cresset.arange(sizes[symbol][k], device=t.device) % t.shape[axis])
+            dimension = free.get((name, axis))
+            if dimension is not None:
+                t = t.index_select(axis, cresset.arange(dimension.size(sizes, k), device=t.device) % t.shape[axis])
         t = t * (1 - k / 64) if t.is_floating_point() and k else t.clone()
         found.append(t)
     return found

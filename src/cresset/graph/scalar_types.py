@@ -8,8 +8,22 @@ NAMES = {
     25: "float8_e5m2fnuz", 26: "float8_e4m3fnuz", 27: "uint16", 28: "uint32", 29: "uint64",
 }  # fmt: skip
 NUMBERS = {name: number for number, name in NAMES.items()}
-LAYOUTS = {"torch.strided": 0, "torch.sparse_coo": 1, "torch.sparse_csr": 2, "torch._mkldnn": 3, "torch.sparse_csc": 4, "torch.sparse_bsr": 5, "torch.sparse_bsc": 6, "torch.jagged": 7}
-MEMORY_FORMATS = {"torch.contiguous_format": 0, "torch.preserve_format": 1, "torch.channels_last": 2, "torch.channels_last_3d": 3}
+LAYOUTS = {
+    "torch.strided": 0,
+    "torch.sparse_coo": 1,
+    "torch.sparse_csr": 2,
+    "torch._mkldnn": 3,
+    "torch.sparse_csc": 4,
+    "torch.sparse_bsr": 5,
+    "torch.sparse_bsc": 6,
+    "torch.jagged": 7,
+}
+MEMORY_FORMATS = {
+    "torch.contiguous_format": 0,
+    "torch.preserve_format": 1,
+    "torch.channels_last": 2,
+    "torch.channels_last_3d": 3,
+}
 
 
 def number_of(value):

@@ -58,13 +58,24 @@ def _arithmetic(name, aten, plain):
     def compute(a, b):
         traced = a if isinstance(a, (TracedInt, TracedFloat)) else b
         recorder = traced.recorder
-        if type(a) is bool or type(b) is bool or not isinstance(a, (int, float)) or not isinstance(b, (int, float)) or not recorder.is_open:
+        if (
+            type(a) is bool
+            or type(b) is bool
+            or not isinstance(a, (int, float))
+            or not isinstance(b, (int, float))
+            or not recorder.is_open
+        ):
             return plain(a, b)
         number = run(_plain(a), _plain(b))
         if name == "truediv" and type(_plain(a)) is not type(_plain(b)):
             return number
         kinds = tuple("int" if isinstance(n, int) else "float" for n in (a, b))
-        overload = {("int", "int"): "int", ("float", "float"): "float", ("int", "float"): "int_float", ("float", "int"): "float_int"}[kinds]
+        overload = {
+            ("int", "int"): "int",
+            ("float", "float"): "float",
+            ("int", "float"): "int_float",
+            ("float", "int"): "float_int",
+        }[kinds]
         return recorder.compute(f"aten::{aten}.{overload}", (a, b), number)
 
     def forward(self, other):
@@ -82,7 +93,9 @@ def _plain(number):
 
 for _name, _aten in _ARITHMETIC.items():
     for _class in (TracedInt, TracedFloat):
-        _forward, _backward = _arithmetic(_name, _aten, lambda a, b, _run=getattr(operator, _name): _run(_plain(a), _plain(b)))
+        _forward, _backward = _arithmetic(
+            _name, _aten, lambda a, b, _run=getattr(operator, _name): _run(_plain(a), _plain(b))
+        )
         setattr(_class, f"__{_name}__", _forward)
         setattr(_class, f"__r{_name}__", _backward)
 
@@ -131,7 +144,10 @@ class SizeRecorder(AtenRecorder):
         return super().__exit__(*exception)
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        before, _this_thread.recorder = getattr(_this_thread, "recorder", None), None  # the recorder's own questions are not the program's
+        before, _this_thread.recorder = (
+            getattr(_this_thread, "recorder", None),
+            None,
+        )  # the recorder's own questions are not the program's
         try:
             return super().__torch_function__(func, types, args, kwargs)
         finally:
@@ -177,7 +193,11 @@ class SizeRecorder(AtenRecorder):
 
 # ---- Tensor.shape and Tensor.size, while a trace goes on
 
-_shape, _size, _numel = cresset.Tensor.__dict__["shape"], cresset.Tensor.__dict__["size"], cresset.Tensor.__dict__["numel"]
+_shape, _size, _numel = (
+    cresset.Tensor.__dict__["shape"],
+    cresset.Tensor.__dict__["size"],
+    cresset.Tensor.__dict__["numel"],
+)
 _lock, _count = threading.Lock(), 0
 
 
@@ -212,7 +232,11 @@ class told_sizes:
         with _lock:
             _count += 1
             if _count == 1:
-                cresset.Tensor.shape, cresset.Tensor.size, cresset.Tensor.numel = property(_told_shape), _told_size, _told_numel
+                cresset.Tensor.shape, cresset.Tensor.size, cresset.Tensor.numel = (
+                    property(_told_shape),
+                    _told_size,
+                    _told_numel,
+                )
 
     def __exit__(self, *exception):
         global _count

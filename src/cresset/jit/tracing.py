@@ -16,7 +16,7 @@ import cresset
 from ..graph.from_recording import Writer, type_of
 from ..graph.function import Argument, Function, FunctionSchema
 from ..graph.places import PACKAGE
-from ..graph.recording import Front
+from ..graph.recording import RANDOM, Front
 from ..graph.recordings import kept, parameter_names
 from ..graph.traced_numbers import SizeRecorder, told_sizes
 from ..graph.types import BoolType, ClassType, NoneType, TensorType
@@ -46,7 +46,10 @@ class TracingCheckError(Exception):
         if graph_diff_error:
             parts.append("ERROR: Graphs differed across invocations!\n" + _indented(graph_diff_error))
         if tensor_compare_error:
-            parts.append("ERROR: Tensor-valued Constant nodes differed in value across invocations.\n" + _indented(tensor_compare_error))
+            parts.append(
+                "ERROR: Tensor-valued Constant nodes differed in value across invocations.\n"
+                + _indented(tensor_compare_error)
+            )
         self.message = "Tracing failed sanity checks!\n" + "\n".join(parts)
         super().__init__(self.message)
 
@@ -64,13 +67,13 @@ class TraceFront(Front):
         self.seen = set()
 
     def unsupported(self, operator, place):
-        return self.error(f"jit.trace: the operator {operator} has no form that TorchScript has; {place}. Write it with other operators")
+        return self.error(
+            f"jit.trace: the operator {operator} has no form that TorchScript has; {place}. Write it with other operators"
+        )
 
     def froze(self, what, frame):
         """Warn, once a line, that a value became a constant."""
-        message = (
-            f"Converting {what} might cause the trace to be incorrect: a Python value is not recorded, so it is a constant in the trace, which might not generalize to other inputs"
-        )
+        message = f"Converting {what} might cause the trace to be incorrect: a Python value is not recorded, so it is a constant in the trace, which might not generalize to other inputs"
         self.warn(message, frame)
 
     def warn(self, message, frame):
@@ -160,7 +163,9 @@ _mangles = itertools.count()
 def qualified_name(kind):
     """A name of its own for the class of a traced module or a function: `__torch__.package.___torch_mangle_3.Class`."""
     module = (getattr(kind, "__module__", None) or "unknown").replace("<", "_").replace(">", "_")
-    return f"__torch__.{module}.___torch_mangle_{next(_mangles)}.{getattr(kind, '__name__', 'traced')}".replace("<lambda>", "_lambda_").replace("<locals>.", "")
+    return f"__torch__.{module}.___torch_mangle_{next(_mangles)}.{getattr(kind, '__name__', 'traced')}".replace(
+        "<lambda>", "_lambda_"
+    ).replace("<locals>.", "")
 
 
 def module_type(module, made=None):
@@ -202,24 +207,34 @@ def _copied(tree):
 def _check_inputs(args, kwargs):
     for tree in (*args, *kwargs.values()):
         if type_of(tree) is None:
-            kinds = ", ".join("Tensor" if isinstance(a, cresset.Tensor) else type(a).__name__ for a in (*args, *kwargs.values()))
-            raise RuntimeError(f"Type 'Tuple[{kinds}]' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced")
+            kinds = ", ".join(
+                "Tensor" if isinstance(a, cresset.Tensor) else type(a).__name__ for a in (*args, *kwargs.values())
+            )
+            raise RuntimeError(
+                f"Type 'Tuple[{kinds}]' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced"
+            )
 
 
 def _check_result(tree, strict, frame, front):
     if isinstance(tree, cresset.Tensor):
         return
     if tree is None:
-        raise RuntimeError("The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op.")
+        raise RuntimeError(
+            "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
+        )
     if not isinstance(tree, (tuple, list, dict)):
-        raise RuntimeError(f"Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, got {type(tree).__name__}")
+        raise RuntimeError(
+            f"Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, got {type(tree).__name__}"
+        )
     if strict and isinstance(tree, dict):
         raise RuntimeError(CONTAINERS.format("dict"))
     if strict and isinstance(tree, list):
         front.warn(CONTAINERS.format("list"), frame)
     for item in tree.values() if isinstance(tree, dict) else tree:
         if item is None:
-            raise RuntimeError("Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, got None")
+            raise RuntimeError(
+                "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, got None"
+            )
         _check_result(item, strict, frame, front)
     if isinstance(tree, (list, dict)) and type_of(tree) is None:
         raise RuntimeError("jit.trace: the items of a list or dict that is given back have to be of one type")
@@ -228,7 +243,8 @@ def _check_result(tree, strict, frame, front):
 def _argument_names(function, args, kwargs):
     """The names of the inputs, from the program's parameters."""
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        called = function.forward if isinstance(function, cresset.nn.Module) else function
+        parameters = list(inspect.signature(called).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -257,7 +273,9 @@ def record(function, name, args, kwargs, *, module=None, self_type=None, strict=
             names = _argument_names(function, args, kwargs)
             inputs = [writer.add_input(n, tree) for n, tree in zip(names, (*args, *kwargs.values()), strict=True)]
             found = recorder.calls[:]
-            leaves = [recorder.value_of(t) for t in tree_leaves(result)]  # what was made on the way to them is recorded, too
+            leaves = [
+                recorder.value_of(t) for t in tree_leaves(result)
+            ]  # what was made on the way to them is recorded, too
             for call in [*found, *recorder.calls[len(found) :]]:
                 writer.write(call)
             del leaves
@@ -270,7 +288,9 @@ def record(function, name, args, kwargs, *, module=None, self_type=None, strict=
     graph.eliminate_dead_code()
     arguments = [Argument("self", self_type)] if self_type is not None else []
     arguments += [Argument(v.debugName(), _without_sizes(v.type())) for v in inputs]
-    return Function(name, FunctionSchema(name.rpartition(".")[2], arguments, _without_sizes(output.type())), graph, owner=self_type)
+    return Function(
+        name, FunctionSchema(name.rpartition(".")[2], arguments, _without_sizes(output.type())), graph, owner=self_type
+    )
 
 
 def _without_sizes(type):
@@ -309,13 +329,22 @@ def trace(
     if not _state._enabled:
         return func
     if optimize is not None:
-        warnings.warn("`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
+            FutureWarning,
+            stacklevel=2,
+        )
     if isinstance(func, (objects.ScriptModule, objects.ScriptFunction)):
-        warnings.warn("The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2)
+        warnings.warn(
+            "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.",
+            stacklevel=2,
+        )
         return func
     if (example_inputs is None) == (example_kwarg_inputs is None):
         raise RuntimeError("jit.trace: give one of example_inputs and example_kwarg_inputs")
-    args, kwargs = ((), dict(example_kwarg_inputs)) if example_kwarg_inputs is not None else (_as_tuple(example_inputs), {})
+    args, kwargs = (
+        ((), dict(example_kwarg_inputs)) if example_kwarg_inputs is not None else (_as_tuple(example_inputs), {})
+    )
     if isinstance(func, cresset.nn.Module):
         return _trace_module(func, {"forward": (args, kwargs)}, check_trace, check_inputs, check_tolerance, strict)
     owner = getattr(func, "__self__", None)
@@ -369,17 +398,40 @@ def _trace_module(module, methods, check_trace, check_inputs, tolerance, strict)
         function = module if method == "forward" else getattr(module, method)
 
         def once(args, kwargs, quiet=False, function=function, method=method):
-            return record(function, f"{kind.qualified_name}.{method}", args, kwargs, module=module, self_type=kind, strict=strict, frame=frame, quiet=quiet)
+            return record(
+                function,
+                f"{kind.qualified_name}.{method}",
+                args,
+                kwargs,
+                module=module,
+                self_type=kind,
+                strict=strict,
+                frame=frame,
+                quiet=quiet,
+            )
 
         kind.methods[method] = once(args, kwargs)
         runs[method] = once
     traced = TopLevelTracedModule._from(kind, module)
     if check_trace:
         for position, (method, (args, kwargs)) in enumerate(methods.items()):
-            given = [example[method] for example in check_inputs or () if method in example] if isinstance(check_inputs, list) and check_inputs and isinstance(check_inputs[0], dict) else check_inputs
+            given = (
+                [example[method] for example in check_inputs or () if method in example]
+                if isinstance(check_inputs, list) and check_inputs and isinstance(check_inputs[0], dict)
+                else check_inputs
+            )
             function = module if method == "forward" else getattr(module, method)
             run = traced if method == "forward" else getattr(traced, method)
-            _check(run, function, runs[method], _checks(given if position == 0 or given is not check_inputs else None, args, kwargs), tolerance, module, frame, kind.methods[method])
+            _check(
+                run,
+                function,
+                runs[method],
+                _checks(given if position == 0 or given is not check_inputs else None, args, kwargs),
+                tolerance,
+                module,
+                frame,
+                kind.methods[method],
+            )
     return traced
 
 
@@ -421,15 +473,20 @@ def _check(traced, function, once, inputs, tolerance, module, frame, made=None):
             found = traced(*_copied(args), **_copied(kwargs))
         for number, (want, got) in enumerate(zip(tree_leaves(expected), tree_leaves(found), strict=True), 1):
             try:
-                cresset.testing.assert_close(got, want, rtol=tolerance, atol=tolerance, equal_nan=True, check_dtype=False)
+                cresset.testing.assert_close(
+                    got, want, rtol=tolerance, atol=tolerance, equal_nan=True, check_dtype=False
+                )
             except AssertionError as error:
-                front.warn(f"Output nr {number}. of the traced function does not match the corresponding output of the Python function. Detailed error:\n{error}", frame)
+                front.warn(
+                    f"Output nr {number}. of the traced function does not match the corresponding output of the Python function. Detailed error:\n{error}",
+                    frame,
+                )
 
 
 def _is_random(node):
     if node.kind() in ("aten::dropout", "aten::dropout_", "aten::alpha_dropout", "aten::feature_dropout"):
         return node.inputsAt(2).constant() is True and node.inputsAt(1).constant() != 0
-    return any(argument.type == "Generator?" for argument in node.schema.arguments)
+    return node.schema.op in RANDOM or any(argument.type == "Generator?" for argument in node.schema.arguments)
 
 
 def _difference(first, second):
@@ -443,6 +500,8 @@ def _difference(first, second):
 def _constants_differ(first, second):
     for a, b in zip(first.findAllNodes("prim::Constant"), second.findAllNodes("prim::Constant"), strict=True):
         x, y = a.attributes.get("value"), b.attributes.get("value")
-        if isinstance(x, cresset.Tensor) and not (x.shape == y.shape and x.dtype == y.dtype and cresset.allclose(x.double(), y.double(), equal_nan=True)):
+        if isinstance(x, cresset.Tensor) and not (
+            x.shape == y.shape and x.dtype == y.dtype and cresset.allclose(x.double(), y.double(), equal_nan=True)
+        ):
             return f"Node:\n{_indented(repr(a).strip())}\nis {x} in the first recording and {y} in the second"
     return ""

@@ -9,7 +9,7 @@ import cresset
 from ..graph.free_dimensions import free_sizes
 from ..graph.merging import merge
 from ..graph.recording import Front, Recorder
-from ..graph.recordings import Inputs, kept, record
+from ..graph.recordings import Free, Inputs, kept, record
 from ..graph.sizes import Size
 from ..pytree import tree_leaves
 from . import arguments, custom, operators
@@ -59,7 +59,8 @@ def export_program(model, args, kwargs, *, input_names, output_names, opset_vers
     inputs = Inputs(front, model, args, kwargs, input_names)
     free, output_axes = free_sizes(inputs, dynamic_axes, dynamic_shapes, output_names)
     with _mode(model, training), cresset.no_grad(), kept(model), exporting():
-        recorders, outputs, sizes, paths = record(model, inputs, free, front.start, _outputs)
+        named = {place: Free(symbol) for place, symbol in free.items()}
+        recorders, outputs, sizes, paths = record(model, inputs, named, front.start, _outputs)
 
     def describe(k):
         return ", ".join(f"{symbol} is {samples[k]}" for symbol, samples in sizes.items()) or "recorded once more"

@@ -339,6 +339,8 @@ forms = {
     "__iand__": lambda a, b: a.__iand__(b), "__ior__": lambda a, b: a.__ior__(b), "__ixor__": lambda a, b: a.__ixor__(b),
     "one_hot": lambda input, num_classes=-1: _functional().one_hot(input, num_classes), "log_sigmoid": lambda input: _functional().logsigmoid(input),
     "glu": lambda input, dim=-1: _functional().glu(input, dim), "cuda": lambda input: input.cuda(), "cpu": lambda input: input.cpu(),
+    "add": lambda a, b, alpha=1: cresset.add(a, b, alpha=alpha), "add_": lambda a, b, alpha=1: a.add_(b, alpha=alpha),
+    "sub": lambda a, b, alpha=1: cresset.sub(a, b, alpha=alpha), "sub_": lambda a, b, alpha=1: a.sub_(b, alpha=alpha),
     "linalg_norm": lambda *args, **kwargs: cresset.linalg.norm(*args, **kwargs),
 }  # fmt: skip
 
