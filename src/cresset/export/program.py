@@ -359,16 +359,6 @@ class ExportedProgram:
                 kept.append(value)
         graph.output(tuple(kept))
 
-    def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
-        """The program in simpler operators, without writes: new values of buffers are outputs.
-
-        Args:
-            decomp_table: {operator: function} of decompositions of one's own; None takes the usual ones.
-        """
-        from .decomposing import decomposed
-
-        return decomposed(self, decomp_table)
-
     def validate(self):
         """Check that graph and signature agree; raises if they do not."""
         self.graph.lint()
@@ -410,16 +400,6 @@ class ExportedProgram:
         code = "\n".join("    " + line for line in readable(self.graph, inner=True).splitlines())
         signature = "\n".join("    " + line for line in str(self.graph_signature).strip("\n").splitlines())
         return f"ExportedProgram:\n{code}\n\nGraph signature: \n{signature}\n\nRange constraints: {self.range_constraints}\n"
-
-    def to_svg(self, path=None):
-        """A picture of the graph."""
-        from ..graph.svg import fx_svg
-
-        text = fx_svg(self.graph)
-        if path is not None:
-            with open(path, "w") as file:
-                file.write(text)
-        return text
 
 
 class _OnlyFlatten(Flatten):

@@ -52,7 +52,7 @@ class TracedFloat(float):
 _ARITHMETIC = {"add": "add", "sub": "sub", "mul": "mul", "floordiv": "floordiv", "mod": "remainder", "truediv": "div"}
 
 
-def _arithmetic(name, aten, plain):
+def _arithmetic(name, aten):
     run = getattr(operator, name)
 
     def compute(a, b):
@@ -65,7 +65,7 @@ def _arithmetic(name, aten, plain):
             or not isinstance(b, (int, float))
             or not recorder.is_open
         ):
-            return plain(a, b)
+            return run(_plain(a), _plain(b))
         number = run(_plain(a), _plain(b))
         if name == "truediv" and type(_plain(a)) is not type(_plain(b)):
             return number
@@ -93,9 +93,7 @@ def _plain(number):
 
 for _name, _aten in _ARITHMETIC.items():
     for _class in (TracedInt, TracedFloat):
-        _forward, _backward = _arithmetic(
-            _name, _aten, lambda a, b, _run=getattr(operator, _name): _run(_plain(a), _plain(b))
-        )
+        _forward, _backward = _arithmetic(_name, _aten)
         setattr(_class, f"__{_name}__", _forward)
         setattr(_class, f"__r{_name}__", _backward)
 
@@ -113,7 +111,7 @@ def _comparison(name):
     def compare(self, other):
         if not isinstance(other, (int, float)):
             return NotImplemented
-        self.recorder.froze(self, sys._getframe(1))
+        self.recorder.froze(sys._getframe(1))
         return run(_plain(self), _plain(other) if isinstance(other, (TracedInt, TracedFloat)) else other)
 
     return compare
@@ -157,7 +155,7 @@ class SizeRecorder(AtenRecorder):
         super().close()
         self.is_open = False
 
-    def froze(self, number, frame):
+    def froze(self, frame):
         """A program compared a size: what it does with the answer is in the recording as it was."""
         if self.is_open and not frame.f_code.co_filename.startswith(PACKAGE):
             self.front.froze("a tensor to a Python boolean", frame)
