@@ -33,6 +33,9 @@ enum Instruction : int32_t {
   STORE_ITEM,   // object, index, value
   ATTRIBUTE,    // to, object, name
   SET_ATTRIBUTE,  // object, name, value
+  MEMBER,       // to, module, name of the dict in it (None: its own), name
+  ENTER,        // to, object: what its __enter__ gives
+  EXIT,         // object
   JUMP,         // where
   JUMP_BACK,    // where
   JUMP_IF,      // condition, where
@@ -44,11 +47,11 @@ enum Instruction : int32_t {
   INSTRUCTIONS
 };
 const char* const kNames[] = {"MOVE", "CALL", "BINARY", "COMPARE", "UNARY", "SAME", "LENGTH", "TUPLE", "LIST", "DICT", "UNPACK", "ITEM", "STORE_ITEM", "ATTRIBUTE", "SET_ATTRIBUTE",
-                              "JUMP", "JUMP_BACK", "JUMP_IF", "JUMP_UNLESS", "COUNT", "JUMP_FROM", "RELEASE", "RETURN"};
+                              "MEMBER", "ENTER", "EXIT", "JUMP", "JUMP_BACK", "JUMP_IF", "JUMP_UNLESS", "COUNT", "JUMP_FROM", "RELEASE", "RETURN"};
 static_assert(std::size(kNames) == INSTRUCTIONS);
 
 // What follows the instruction: r read, w written, j where to jump, n a plain number below a bound, * a count and so many of the next letter.
-const char* const kOperands[] = {"wr", "wro*r", "wbrr", "wcrr", "wur", "wnrr", "wr", "w*r", "w*r", "w2r", "r*w", "wrr", "rrr", "wrr", "rrr", "j", "j", "rj", "rj", "wr", "rrj", "w", "r"};
+const char* const kOperands[] = {"wr", "wro*r", "wbrr", "wcrr", "wur", "wnrr", "wr", "w*r", "w*r", "w2r", "r*w", "wrr", "rrr", "wrr", "rrr", "wrrr", "wr", "r", "j", "j", "rj", "rj", "wr", "rrj", "w", "r"};
 static_assert(std::size(kOperands) == INSTRUCTIONS);
 
 PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
@@ -199,8 +202,8 @@ class Run {
             return PyErr_Format(PyExc_TypeError, "cannot unpack a value of type %s", Py_TYPE(from.get())->tp_name);
           const Py_ssize_t length = PySequence_Fast_GET_SIZE(from.get());
           if (length != p[2]) return PyErr_Format(PyExc_RuntimeError, "Expected %d elements in a list but found %zd", static_cast<int>(p[2]), length);
+          release(p[1]);  // first: its register may be one of those written
           for (int32_t i = 0; i < p[2]; ++i) write(p[3 + i], Py_NewRef(PySequence_Fast_GET_ITEM(from.get(), i)));
-          release(p[1]);
           p += 3 + p[2];
           break;
         }
@@ -224,6 +227,29 @@ class Run {
           if (PyObject_SetAttr(read(p[1]), read(p[2]), read(p[3])) < 0) return nullptr;
           release(p[1]), release(p[3]);
           p += 4;
+          break;
+        }
+        case MEMBER: {
+          if (!take(p[1], member(read(p[2]), read(p[3]), read(p[4])), p[2])) return nullptr;
+          p += 5;
+          break;
+        }
+        case ENTER: {
+          entered_.push_back(Ref::borrow(read(p[2])));
+          if (!take(p[1], PyObject_CallMethod(entered_.back().get(), "__enter__", nullptr), p[2])) {
+            entered_.pop_back();
+            return nullptr;
+          }
+          p += 3;
+          break;
+        }
+        case EXIT: {
+          const Ref object = Ref::borrow(read(p[1]));
+          release(p[1]);
+          if (!entered_.empty()) entered_.pop_back();
+          Ref result(PyObject_CallMethod(object.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+          if (!result) return nullptr;
+          p += 2;
           break;
         }
         case JUMP:
@@ -327,10 +353,37 @@ class Run {
     return PyObject_GetItem(from, at);
   }
 
+  // A parameter, buffer, submodule or attribute of a module, without the search that getattr makes.
+  static PyObject* member(PyObject* object, PyObject* where, PyObject* name) {
+    PyObject** own = _PyObject_GetDictPtr(object);
+    PyObject* dict = own ? *own : nullptr;
+    if (dict && where != Py_None) dict = PyDict_GetItemWithError(dict, where);
+    if (dict && PyDict_Check(dict)) {
+      PyObject* found = PyDict_GetItemWithError(dict, name);
+      if (found) return Py_NewRef(found);
+    }
+    return PyErr_Occurred() ? nullptr : PyObject_GetAttr(object, name);
+  }
+
   const int32_t* code_;
   PyObject** constants_;
   Frame& frame_;
   uint32_t jumps_ = 0;
+  std::vector<Ref> entered_;  // the contexts of `with` that are not left yet
+
+ public:
+  // An exception passes: the contexts are left, the innermost first.
+  void leave_contexts() {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    while (!entered_.empty()) {
+      const Ref object = entered_.back();
+      entered_.pop_back();
+      Ref result(PyObject_CallMethod(object.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+      if (!result) PyErr_WriteUnraisable(object.get());
+    }
+    PyErr_Restore(type, value, trace);
+  }
 };
 
 int32_t place_of(const PyProgram& program, size_t at) {
@@ -368,7 +421,10 @@ PyObject* program_vectorcall(PyObject* o, PyObject* const* args, size_t flagged,
     Run run(*self, frame);
     const Ref alive = Ref::borrow(o);  // a program may drop its own module
     PyObject* value = run(at);
-    if (!value) name_the_place(self, at);
+    if (!value) {
+      run.leave_contexts();
+      name_the_place(self, at);
+    }
     return value;
   });
   Py_LeaveRecursiveCall();
