@@ -93,10 +93,6 @@ _NUMBER_INSTRUCTIONS = {
 }
 
 
-def _has_tensor(type_):
-    return isinstance(type_, TensorType) or any(map(_has_tensor, type_.containedTypes()))
-
-
 def resolve(to, node):
     """What runs the node; `to` is the lowering, asked which inputs are constants."""
     kind, inputs = node.kind(), node.inputs()

@@ -188,6 +188,9 @@ def _operator(to, node):
     operands = to.reads(node, found.values)
     borrowed = []
     for number, convert in found.converted:
+        if to.is_constant(found.values[number]):
+            operands[number] = to.constant(convert(to.constant_value(found.values[number])))
+            continue
         borrowed.append(to.temporary())
         to.call(borrowed[-1], convert, [operands[number]])
         operands[number] = borrowed[-1] | operators.LAST_USE
