@@ -32,8 +32,8 @@ enum Instruction : int32_t {
   ITEM,         // to, from, index
   STORE_ITEM,   // object, index, value
   ATTRIBUTE,    // to, object, name
-  SET_ATTRIBUTE,  // object, name, value
   MEMBER,       // to, module, name of the dict in it (None: its own), name
+  SET_MEMBER,   // module, name of the dict in it (None: its own), name, value
   ENTER,        // to, object: what its __enter__ gives
   EXIT,         // object
   JUMP,         // where
@@ -46,12 +46,12 @@ enum Instruction : int32_t {
   RETURN,       // from
   INSTRUCTIONS
 };
-const char* const kNames[] = {"MOVE", "CALL", "BINARY", "COMPARE", "UNARY", "SAME", "LENGTH", "TUPLE", "LIST", "DICT", "UNPACK", "ITEM", "STORE_ITEM", "ATTRIBUTE", "SET_ATTRIBUTE",
-                              "MEMBER", "ENTER", "EXIT", "JUMP", "JUMP_BACK", "JUMP_IF", "JUMP_UNLESS", "COUNT", "JUMP_FROM", "RELEASE", "RETURN"};
+const char* const kNames[] = {"MOVE", "CALL", "BINARY", "COMPARE", "UNARY", "SAME", "LENGTH", "TUPLE", "LIST", "DICT", "UNPACK", "ITEM", "STORE_ITEM", "ATTRIBUTE",
+                              "MEMBER", "SET_MEMBER", "ENTER", "EXIT", "JUMP", "JUMP_BACK", "JUMP_IF", "JUMP_UNLESS", "COUNT", "JUMP_FROM", "RELEASE", "RETURN"};
 static_assert(std::size(kNames) == INSTRUCTIONS);
 
 // What follows the instruction: r read, w written, j where to jump, n a plain number below a bound, * a count and so many of the next letter.
-const char* const kOperands[] = {"wr", "wro*r", "wbrr", "wcrr", "wur", "wnrr", "wr", "w*r", "w*r", "w2r", "r*w", "wrr", "rrr", "wrr", "rrr", "wrrr", "wr", "r", "j", "j", "rj", "rj", "wr", "rrj", "w", "r"};
+const char* const kOperands[] = {"wr", "wro*r", "wbrr", "wcrr", "wur", "wnrr", "wr", "w*r", "w*r", "w2r", "r*w", "wrr", "rrr", "wrr", "wrrr", "rrrr", "wr", "r", "j", "j", "rj", "rj", "wr", "rrj", "w", "r"};
 static_assert(std::size(kOperands) == INSTRUCTIONS);
 
 PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
@@ -223,10 +223,10 @@ class Run {
           p += 4;
           break;
         }
-        case SET_ATTRIBUTE: {
-          if (PyObject_SetAttr(read(p[1]), read(p[2]), read(p[3])) < 0) return nullptr;
-          release(p[1]), release(p[3]);
-          p += 4;
+        case SET_MEMBER: {
+          if (set_member(read(p[1]), read(p[2]), read(p[3]), read(p[4])) < 0) return nullptr;
+          release(p[1]), release(p[4]);
+          p += 5;
           break;
         }
         case MEMBER: {
@@ -363,6 +363,15 @@ class Run {
       if (found) return Py_NewRef(found);
     }
     return PyErr_Occurred() ? nullptr : PyObject_GetAttr(object, name);
+  }
+
+  // Not through setattr: what a program stores is stored as it is, where a Python program's value is checked and copied.
+  static int set_member(PyObject* object, PyObject* where, PyObject* name, PyObject* value) {
+    PyObject** own = _PyObject_GetDictPtr(object);
+    PyObject* dict = own ? *own : nullptr;
+    if (dict && where != Py_None) dict = PyDict_GetItemWithError(dict, where);
+    if (dict && PyDict_Check(dict)) return PyDict_SetItem(dict, name, value);
+    return PyErr_Occurred() ? -1 : PyObject_SetAttr(object, name, value);
   }
 
   const int32_t* code_;

@@ -55,12 +55,22 @@ def _told(program, place, error):
 def _kind(error):
     if isinstance(error, Error):
         return error.python_class or "RuntimeError"
-    return type(error).__name__ if isinstance(error, RuntimeError) else f"RuntimeError: {type(error).__name__}" if not str(error) else "RuntimeError"
+    return (
+        type(error).__name__
+        if isinstance(error, RuntimeError)
+        else f"RuntimeError: {type(error).__name__}"
+        if not str(error)
+        else "RuntimeError"
+    )
 
 
 def _class_for(error):
     """Subclasses of RuntimeError that PyTorch has (running out of memory) stay what they are."""
-    return type(error) if isinstance(error, RuntimeError) and type(error) is not RuntimeError and _plain(type(error)) else RuntimeError
+    return (
+        type(error)
+        if isinstance(error, RuntimeError) and type(error) is not RuntimeError and _plain(type(error))
+        else RuntimeError
+    )
 
 
 def _plain(kind):

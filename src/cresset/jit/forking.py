@@ -18,7 +18,9 @@ def _threads():
         if _pool is None:
             import os
 
-            _pool = ThreadPoolExecutor(max_workers=max(_native.get_num_threads(), 2), thread_name_prefix="torch.jit.fork")
+            _pool = ThreadPoolExecutor(
+                max_workers=max(_native.get_num_threads(), 2), thread_name_prefix="torch.jit.fork"
+            )
             os.register_at_fork(after_in_child=_forget)
     return _pool
 

@@ -50,7 +50,10 @@ class _Lowering:
         self.registers = {}  # value -> register
         self.aliases = {}  # value -> the value whose register it shares
         self.free, self.count = [], 0
-        self.reserved, self.pinned = set(), set()  # registers that control flow around holds: not for reuse, not to be released
+        self.reserved, self.pinned = (
+            set(),
+            set(),
+        )  # registers that control flow around holds: not for reuse, not to be released
         self._find_aliases(graph.block())
         self.last_readers = {}  # value -> the node of its own block after which nobody reads it
         self.depths = {}
@@ -196,13 +199,13 @@ class _Lowering:
 
     def _release(self, value):
         register = self.registers.pop(value)
-        self.emit("RELEASE", register)
-        self._give_back(register)
+        if register not in self.pinned:
+            self.emit("RELEASE", register)
+            self._give_back(register)
 
     def _release_if_unread(self, value):
-        if (value, self.depths.get(value)) not in self.last_readers and self.registers.get(value, -1) not in self.pinned:
-            if value in self.registers:
-                self._release(value)
+        if (value, self.depths.get(value)) not in self.last_readers and value in self.registers:
+            self._release(value)
 
     # ---- code
 

@@ -88,8 +88,10 @@ def _get_attribute(to, node):
 
 
 def _set_attribute(to, node):
+    owner, name = node.inputsAt(0).type(), node.attributes["name"]
     target, value = to.reads(node, node.inputs())
-    to.emit("SET_ATTRIBUTE", target, to.constant(node.attributes["name"]), value)
+    where = to.constant(_dict_of(owner, name) if isinstance(owner, ClassType) and owner.is_module else None)
+    to.emit("SET_MEMBER", target, where, to.constant(name), value)
 
 
 def _create(to, node):

@@ -6,7 +6,7 @@ import operator
 from .. import _native
 from ..futures import Future
 from ..graph import types as t
-from .operators import number_of
+from .numbering import number_of
 
 _NUMBERED = (_native.dtype, _native.layout, _native.memory_format)  # objects that are ints inside a program
 
@@ -263,7 +263,9 @@ def named_tuple_class(type_):
     key = (type_.qualified_name, type_.fields)
     if key not in _named_tuples:
         name = type_.qualified_name.rpartition(".")[2]
-        made = collections.namedtuple(name if name.isidentifier() else "NamedTuple", type_.fields, defaults=type_.defaults)
+        made = collections.namedtuple(
+            name if name.isidentifier() else "NamedTuple", type_.fields, defaults=type_.defaults
+        )
         _named_tuples[key] = made
     return _named_tuples[key]
 

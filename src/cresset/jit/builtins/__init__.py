@@ -5,17 +5,28 @@ A function here takes all arguments of the operator's schema, in its order.
 
 from . import containers, numbers, strings, tensors
 
-_plain = {**numbers.builtins, **containers.builtins, **tensors.creation}
-for _name, _function in strings.builtins.items():
-    # `count`, `index`, `len` are names of both text and lists: Python's methods tell them apart.
-    _plain.setdefault(_name, _function)
+_plain = {**strings.builtins, **numbers.builtins, **containers.builtins, **tensors.creation}
 
 
 def of_plain_values(kind):
-    """What runs an operator that gets no tensor, or None."""
+    """What runs an operator whose inputs are no tensors, or which begins with a list, dict or text; None if nothing here does."""
     return _plain.get(kind)
 
 
 def of_tensors(kind):
     """What runs an operator that gets a tensor, where it is none of the tensor operators; or None."""
-    return tensors.builtins.get(kind) or containers.builtins.get(kind)
+    return tensors.builtins.get(kind) or _MIXED.get(kind)
+
+
+# Of any values, tensors among them.
+_MIXED = {
+    name: _plain[name]
+    for name in (
+        "aten::format",
+        "aten::str",
+        "prim::Print",
+        "prim::IfThenElse",
+        "aten::_unwrap_optional",
+        "aten::percentFormat",
+    )
+}

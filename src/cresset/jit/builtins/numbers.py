@@ -73,6 +73,13 @@ def frexp(a):
     return math.frexp(a)
 
 
+def unwrap_optional(value):
+    """The value of an Optional that must have one."""
+    if value is None:
+        raise RuntimeError("Unwrapping null optional")
+    return value
+
+
 builtins = {
     **{f"aten::{name}": _either(name) for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "log10", "sin", "sinh", "sqrt", "tan", "tanh")},
     **{f"aten::{name}": getattr(math, name) for name in ("atan2", "copysign", "degrees", "radians", "erf", "erfc", "expm1", "fabs", "factorial", "fmod", "gamma", "gcd", "hypot", "ldexp", "lgamma", "log1p", "modf", "isnan", "isinf", "isfinite", "ceil", "floor")},
@@ -86,17 +93,5 @@ builtins = {
     "aten::bitwise_not": lambda a: ~a, "aten::real": lambda a: complex(a).real, "aten::imag": lambda a: complex(a).imag, "aten::conj": lambda a: complex(a).conjugate(),
     "aten::bitwise_and": lambda a, b: a & b, "aten::bitwise_or": lambda a, b: a | b, "aten::bitwise_xor": lambda a, b: a ^ b, "aten::logical_not": lambda a: not a,
     "prim::RaiseException": raise_exception, "prim::EnumName": lambda member: member.name, "prim::EnumValue": lambda member: member.value,
-    "prim::IfThenElse": lambda condition, a, b: a if condition else b, "prim::rangelist": lambda n: list(range(n)), "aten::_unwrap_optional": None, "aten::hash": hash,
-    "prim::TimePoint": lambda: 0,
+    "prim::IfThenElse": lambda condition, a, b: a if condition else b, "prim::rangelist": lambda n: list(range(n)), "aten::_unwrap_optional": unwrap_optional, "aten::log2": math.log2, "aten::hash": hash,
 }  # fmt: skip
-
-
-def unwrap_optional(value):
-    """The value of an Optional that must have one."""
-    if value is None:
-        raise RuntimeError("Unwrapping null optional")
-    return value
-
-
-builtins["aten::_unwrap_optional"] = unwrap_optional
-builtins["aten::log2"] = math.log2

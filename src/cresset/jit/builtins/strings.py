@@ -4,54 +4,38 @@ import re
 
 
 def to_text(value):
-    """How a program's `str`, `format` and `print` show a value: as PyTorch's interpreter does, with True for 1."""
+    """How a program's `str`, `format` and `print` show a value: text inside lists has no quotes, floats have all their digits."""
     if isinstance(value, float):
-        return _float(value)
-    if isinstance(value, str):
-        return value
-    if isinstance(value, (list, tuple)):
-        inside = ", ".join(_inner(item) for item in value)
-        if isinstance(value, tuple):
-            return f"({inside},)" if len(value) == 1 else f"({inside})"
-        return f"[{inside}]"
+        return float_text(value)
+    if isinstance(value, tuple):
+        inside = ", ".join(map(to_text, value))
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(to_text, value))}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_inner(key)}: {_inner(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{to_text(key)}: {to_text(item)}" for key, item in value.items()) + "}"
     return str(value)
 
 
-def _inner(value):
-    return f"'{value}'" if isinstance(value, str) else to_text(value)
-
-
-def _float(value):
-    """C++ prints six digits, and a dot behind a whole number."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return str(value)
-    text = f"{value:g}"
-    return f"{text}." if re.fullmatch(r"-?\d+", text) and abs(value) < 1e6 else text
+def float_text(value):
+    """17 digits, and a dot behind a whole number: what C++ prints, and what source reads back exactly."""
+    text = f"{value:.17g}"
+    return f"{text}." if re.fullmatch(r"-?\d+", text) else text
 
 
 def formatted(pattern, *values):
     """`str.format` with plain fields."""
     parts = pattern.split("{}")
-    if len(parts) - 1 > len(values):
-        raise RuntimeError(f"Too few arguments for format string: {pattern}")
-    if len(parts) - 1 < len(values):
-        raise RuntimeError(f"Too many arguments for format string: {pattern}")
-    return "".join(part + (to_text(value) if value is not None else "") for part, value in zip(parts, [*map(_shown, values), None], strict=True))
-
-
-def _shown(value):
-    return "None" if value is None else value
-
-
-_CONVERSION = re.compile(r"%([#0\- +]*(?:\d+)?(?:\.\d+)?)([a-zA-Z%])")
+    if len(parts) - 1 != len(values):
+        few = "few" if len(parts) - 1 > len(values) else "many"
+        raise RuntimeError(f"Too {few} arguments for format string: {pattern}")
+    return parts[0] + "".join(to_text(value) + part for value, part in zip(values, parts[1:], strict=True))
 
 
 def percent_format(pattern, *values):
-    """The `%` of text."""
+    """The `%` of text; several values come as one tuple."""
     try:
-        return pattern % values
+        return pattern % (values[0] if len(values) == 1 else values)
     except (TypeError, ValueError) as error:
         raise RuntimeError(f"percentFormat: {error}, in {pattern!r}") from None
 
@@ -91,15 +75,6 @@ def _index(text, index):
     return text[index]
 
 
-builtins = {
-    **{f"aten::{name}": _method(name) for name in ("capitalize", "center", "expandtabs", "isalnum", "isalpha", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper", "ljust", "lower", "lstrip", "partition", "replace", "rjust", "rpartition", "rstrip", "splitlines", "strip", "swapcase", "title", "upper", "zfill", "encode", "casefold")},
-    **{f"aten::{name}": _bounded(name) for name in ("count", "endswith", "find", "index", "rfind", "rindex")},
-    "aten::startswith": _bounded("startswith"), "aten::join": lambda text, items: text.join(items), "aten::split": _split, "aten::rsplit": lambda text, separator=" ", most=-1: text.rsplit(separator, most),
-    "aten::format": formatted, "aten::percentFormat": percent_format, "aten::str": to_text, "prim::Print": show, "prim::StringIndex": _index, "aten::__getitem__": _index,
-    "aten::slice": _slice, "aten::warn": None,
-}  # fmt: skip
-
-
 def warn(message, stacklevel=2):
     """`warnings.warn` of a program."""
     import warnings
@@ -107,4 +82,10 @@ def warn(message, stacklevel=2):
     warnings.warn(message, UserWarning, stacklevel=stacklevel)
 
 
-builtins["aten::warn"] = warn
+builtins = {
+    **{f"aten::{name}": _method(name) for name in ("capitalize", "center", "expandtabs", "isalnum", "isalpha", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper", "ljust", "lower", "lstrip", "partition", "replace", "rjust", "rpartition", "rstrip", "splitlines", "strip", "swapcase", "title", "upper", "zfill", "encode", "casefold")},
+    **{f"aten::{name}": _bounded(name) for name in ("count", "endswith", "find", "index", "rfind", "rindex")},
+    "aten::startswith": _bounded("startswith"), "aten::join": lambda text, items: text.join(items), "aten::split": _split, "aten::rsplit": lambda text, separator=" ", most=-1: text.rsplit(separator, most),
+    "aten::format": formatted, "aten::percentFormat": percent_format, "aten::str": to_text, "prim::Print": show, "prim::StringIndex": _index, "aten::__getitem__": _index,
+    "aten::slice": _slice, "aten::warn": warn,
+}  # fmt: skip

@@ -1,0 +1,67 @@
+"""The door of a compiled function: arguments of a call become what its schema says, or the call is refused with PyTorch's words."""
+
+from .lowering import program
+from .typed_values import Mismatch, accept, give
+
+
+class Door:
+    """Calls a Function from Python. `bound`: the object of a method, else None."""
+
+    __slots__ = ("_checks", "_function", "_give", "_names", "_program", "_schema")
+
+    def __init__(self, function):
+        self._program = program(function)
+        self._function, self._schema = function, function.schema
+        arguments = self._schema.arguments
+        self._names = [argument.name for argument in arguments]
+        self._checks = [accept(argument.type) for argument in arguments]
+        self._give = give(self._schema.returns)
+
+    def __call__(self, args, kwargs):
+        if kwargs or len(args) != len(self._checks):
+            args = self._complete(args, kwargs)
+        try:
+            values = [check(value) for check, value in zip(self._checks, args, strict=True)]
+        except Mismatch:
+            self._refuse(args)
+        result = self._program(*values)
+        return result if self._give is None else self._give(result)
+
+    def _complete(self, args, kwargs):
+        """All arguments in order: those given by name put in place, defaults filled in."""
+        name, arguments = self._schema.name, self._schema.arguments
+        if len(args) > len(arguments):
+            raise RuntimeError(
+                f"{name}() expected at most {len(arguments)} argument(s) but received {len(args)} argument(s). Declaration: {self._schema}"
+            )
+        values, used = list(args), 0
+        for argument in arguments[len(args) :]:
+            if argument.name in kwargs:
+                values.append(kwargs[argument.name])
+                used += 1
+            elif argument.has_default:
+                values.append(argument.default_value)
+            else:
+                raise RuntimeError(
+                    f"{name}() is missing value for argument '{argument.name}'. Declaration: {self._schema}"
+                )
+        if used != len(kwargs):
+            for given in kwargs:
+                if given not in self._names:
+                    raise RuntimeError(
+                        f"Unknown keyword argument '{given}' for operator '{name}'. Schema: {self._schema}"
+                    )
+            twice = next(given for given in kwargs if given in self._names[: len(args)])
+            raise RuntimeError(f"{name}() got multiple values for argument '{twice}'. Declaration: {self._schema}")
+        return values
+
+    def _refuse(self, args):
+        for position, (check, value) in enumerate(zip(self._checks, args, strict=True)):
+            try:
+                check(value)
+            except Mismatch:
+                argument = self._schema.arguments[position]
+                raise RuntimeError(
+                    f"{self._schema.name}() Expected a value of type '{argument.type.annotation_str}' for argument '{argument.name}' but instead found type '{type(value).__name__}'.\n"
+                    f"Position: {position}\nValue: {value!r}\nDeclaration: {self._schema}"
+                ) from None
