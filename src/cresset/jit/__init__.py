@@ -46,18 +46,21 @@ _fork, _wait, _script_if_tracing, _isinstance, _set_fusion_strategy = (
 )
 
 
-class Error(Exception):
-    """What a `raise` in a compiled program becomes, if the exception's class is not known here."""
-
-
 class ScriptWarning(Warning):
     """A warning about source that is compiled otherwise than it may seem."""
 
 
 # Names of modules that load when they are first used.
-_LATER = {}
+_LATER = {
+    **dict.fromkeys(
+        ("ScriptFunction", "ScriptModule", "ScriptMethod", "RecursiveScriptModule", "TopLevelTracedModule"), "objects"
+    ),
+    "Error": "failures",
+    "save": "saving",
+    "load": "loading",
+}
 
-_SUBMODULES = {"frontend", "annotations"}
+_SUBMODULES = {"frontend", "annotations", "builtins"}
 
 
 def __getattr__(name):

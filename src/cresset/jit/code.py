@@ -120,7 +120,9 @@ def _definition(root, constants, found):
 
 
 def _interface(type_, found):
-    text = f"class {type_.qualified_name.rpartition('.')[2]}({'ModuleInterface' if type_.is_module else 'Interface'}):\n"
+    text = (
+        f"class {type_.qualified_name.rpartition('.')[2]}({'ModuleInterface' if type_.is_module else 'Interface'}):\n"
+    )
     for name, function in type_.methods.items():
         arguments = ["self"] + [f"{a.name}: {annotation(a.type, found)}" for a in function.schema.arguments[1:]]
         text += f"  def {name}({', '.join(arguments)}) -> {annotation(function.schema.returns, found)}:\n    pass\n"
@@ -133,7 +135,10 @@ def _class(type_, constants, found):
         for title, names in (("__parameters__", type_.parameters), ("__buffers__", type_.buffers)):
             quoted = "".join(f"{_quoted(name)}, " for name in type_.attributes if name in names)
             lines.append(f"  {title} = [{quoted}]")
-        for title, hooks in (("__forward_pre_hooks__", type_.forward_pre_hooks), ("__forward_hooks__", type_.forward_hooks)):
+        for title, hooks in (
+            ("__forward_pre_hooks__", type_.forward_pre_hooks),
+            ("__forward_hooks__", type_.forward_hooks),
+        ):
             if hooks:
                 lines.append(f"  {title} = [{''.join(f'{_quoted(hook.name)}, ' for hook in hooks)}]")
     for name, kind in type_.attributes.items():
@@ -226,7 +231,11 @@ def _plain(value, constants):
 
 def _needs_annotation(type_):
     """Whether the type of a list or dict cannot be read off its items."""
-    return isinstance(type_, (OptionalType, UnionType, NoneType)) or str(type_) == "Any" or any(map(_needs_annotation, type_.containedTypes()))
+    return (
+        isinstance(type_, (OptionalType, UnionType, NoneType))
+        or str(type_) == "Any"
+        or any(map(_needs_annotation, type_.containedTypes()))
+    )
 
 
 class _Printer:
@@ -255,7 +264,11 @@ class _Printer:
             default = f"={_plain(argument.default_value, self.constants)}" if argument.has_default else ""
             parts.append(f"{name}: {annotation(argument.type, self.found)}{default}")
         separator = ",\n    "
-        self.lines += f"def {function.name}({separator.join(parts)}) -> {annotation(function.schema.returns, self.found)}:".split("\n")
+        self.lines += (
+            f"def {function.name}({separator.join(parts)}) -> {annotation(function.schema.returns, self.found)}:".split(
+                "\n"
+            )
+        )
 
     def _return(self, graph):
         outputs = [self.text(value) for value in graph.outputs()]
@@ -334,7 +347,9 @@ class _Printer:
         position = {node: number for number, node in enumerate(nodes)}
         for reader in [*nodes, block.returnNode()]:
             at = position.get(reader, len(nodes)) - 1
-            if reader.kind() in ("prim::Loop", "prim::fork") or (reader.kind() == "prim::Return" and block.owningNode() is not None):
+            if reader.kind() in ("prim::Loop", "prim::fork") or (
+                reader.kind() == "prim::Return" and block.owningNode() is not None
+            ):
                 continue
             for value in reversed(reader.inputs()[: 1 if reader.kind() == "prim::If" else None]):
                 if value.node().kind() == "prim::Constant":
@@ -355,7 +370,8 @@ class _Printer:
             and not node.blocks()
             and node.kind() not in _STATEMENTS
             and node.kind() not in ALIASES
-            and node.kind() not in ("prim::GetAttr", "prim::TupleUnpack", "prim::ListUnpack", "prim::Uninitialized", "prim::isinstance")
+            and node.kind()
+            not in ("prim::GetAttr", "prim::TupleUnpack", "prim::ListUnpack", "prim::Uninitialized", "prim::isinstance")
         )
 
     def _statement(self, node):
@@ -371,7 +387,7 @@ class _Printer:
         if not outputs:
             self.say(expression)
         else:
-            trailing = "," if len(outputs) == 1 and node.kind() in ("prim::TupleUnpack", "prim::ListUnpack") else ""
+            trailing = "," if node.kind() in ("prim::TupleUnpack", "prim::ListUnpack") else ""
             self.say(f"{', '.join(outputs)}{trailing} = {expression}")
 
     def _prim_If(self, node):
@@ -428,7 +444,11 @@ class _Printer:
             counter, limit = further
             after = self._new_name("0")
             self.say(f"{after} = torch.add({counter}, 1)")
-            texts = [f"torch.__and__(torch.lt({after}, {limit}), {self.text(go_on)})", after, *(self.text(v) for v in results)]
+            texts = [
+                f"torch.__and__(torch.lt({after}, {limit}), {self.text(go_on)})",
+                after,
+                *(self.text(v) for v in results),
+            ]
             self.say(f"{', '.join([targets[0], counter, *targets[1:]])} = {', '.join(texts)}")
         elif targets:
             self._assign(targets, values)
@@ -508,19 +528,23 @@ class _Printer:
         schema = node.schema
         if schema is None or len(schema.arguments) != len(texts):
             return texts
-        shown = []
-        for argument, value, text in reversed(list(zip(schema.arguments, node.inputs(), texts, strict=True))):
-            default = argument.has_default and value.node().kind() == "prim::Constant" and _same(value.node().attributes.get("value"), argument.default)
-            if argument.keyword_only:
-                if not default:
-                    shown.append(f"{argument.name}={text}")
-            elif not default or any("=" not in one or one[0] in "\"'([" for one in shown if not _is_keyword(one)):
-                shown.append(text)
-        return shown[::-1]
+        given = list(zip(schema.arguments, node.inputs(), texts, strict=True))
+        positional = [
+            (text, _is_default(argument, value)) for argument, value, text in given if not argument.keyword_only
+        ]
+        while positional and positional[-1][1]:
+            positional.pop()
+        named = [f"{a.name}={text}" for a, value, text in given if a.keyword_only and not _is_default(a, value)]
+        return [text for text, _ in positional] + named
 
 
-def _is_keyword(text):
-    return re.match(r"[A-Za-z_]\w*=[^=]", text) is not None
+def _is_default(argument, value):
+    node = value.node()
+    return (
+        argument.has_default
+        and node.kind() == "prim::Constant"
+        and _same(node.attributes.get("value"), argument.default)
+    )
 
 
 def _same(value, default):
@@ -561,7 +585,11 @@ def _made_list(printer, node, texts):
 def _made_dict(printer, node, texts):
     pairs = ", ".join(f"{key}: {value}" for key, value in zip(texts[::2], texts[1::2], strict=True))
     type_ = node.output().type()
-    return f"{{{pairs}}}" if pairs and not _needs_annotation(type_) else f"annotate({annotation(type_, printer.found)}, {{{pairs}}})"
+    return (
+        f"{{{pairs}}}"
+        if pairs and not _needs_annotation(type_)
+        else f"annotate({annotation(type_, printer.found)}, {{{pairs}}})"
+    )
 
 
 def _is_one_of(printer, node, texts):

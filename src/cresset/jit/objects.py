@@ -270,9 +270,9 @@ class RecursiveScriptModule(ScriptModule, _Methods):
     def _hook(self, class_type):
         """Hooks that were compiled with the module run around forward, as those of any module do."""
         for function in class_type.forward_pre_hooks:
-            self.register_forward_pre_hook(lambda module, args, run=program(function): run(module, args))
+            self.register_forward_pre_hook(program(function))
         for function in class_type.forward_hooks:
-            self.register_forward_hook(lambda module, args, result, run=program(function): run(module, args, result))
+            self.register_forward_hook(program(function))
 
     # ---- attributes
 

@@ -85,10 +85,11 @@ class ArchiveReader:
 
     Args:
         flat: for .npz files: there is no folder, and records may be compressed.
+        packed: records may be compressed, as the source in TorchScript's archives is.
     """
 
-    def __init__(self, source, flat=False):
-        self.source, self.flat = source, flat
+    def __init__(self, source, flat=False, packed=False):
+        self.source, self.flat, self.packed = source, flat, flat or packed
         self.records = {}
         self.folder = ""
         self._read_directory()
@@ -141,12 +142,21 @@ class ArchiveReader:
             extra = directory[position + name_size : position + name_size + extra_size]
             position += name_size + extra_size + comment_size
             unpacked, packed, header = self._large_entry(extra, unpacked, packed, header)
-            if method not in ((0, 8) if self.flat else (0,)) or (not method and packed != unpacked):
-                self._fail(
-                    f"the record {name!r} is compressed (method {method}), which save never does; unpack the file and store it anew"
-                )
+            if method not in ((0, 8) if self.packed else (0,)) or (not method and packed != unpacked):
+                self._refuse_packed(name, method)
             self._add(name, header, packed, checksum, start, unpacked if method else None)
         self._check_apart()
+
+    def _refuse_packed(self, name, method=8):
+        self._fail(
+            f"the record {name!r} is compressed (method {method}), which save never does; unpack the file and store it anew"
+        )
+
+    def check_unpacked(self):
+        """Refuse compressed records, now that it is known whose archive it is."""
+        for record in self.records.values():
+            if record.unpacked is not None:
+                self._refuse_packed(record.name.encode())
 
     def _large_end(self, tail, at, end):
         locator = at - _LOCATOR.size

@@ -73,12 +73,34 @@ def _load(source, mapped, settings):
         raise EOFError(f"Ran out of input: {source.name} is empty")
     start = source.read(0, min(source.size, 4))
     if start == ZIP_MAGIC:
-        return ArchiveLoad(ArchiveReader(source), mapped, settings).read()
+        archive = ArchiveReader(source, packed=True)
+        if "constants.pkl" in archive:
+            return _load_program(source, settings)
+        archive.check_unpacked()
+        return ArchiveLoad(archive, mapped, settings).read()
     if mapped:
         raise RuntimeError(
             "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`, please torch.save your checkpoint with this option"
         )
     return StreamLoad(source, settings).read()
+
+
+def _load_program(source, settings):
+    """A TorchScript archive, which jit.load reads."""
+    if not settings["trusting"]:
+        raise RuntimeError(
+            f"Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``: {source.name} is one. Read it with torch.jit.load, or pass weights_only=False"
+        )
+    import warnings
+
+    from ..jit import loading  # upward: PyTorch's load reads these files too
+
+    warnings.warn(
+        "'torch.load' received a zip file that looks like a TorchScript archive dispatching to 'torch.jit.load' (call 'torch.jit.load' directly to silence this warning)",
+        UserWarning,
+        stacklevel=4,
+    )
+    return loading.load_from(source, settings["restore"])
 
 
 _COST_OF_STORAGE, _COST_OF_REFERENCE = 700, 150  # bytes beyond the data: of a new storage, and of one more object on it
@@ -124,8 +146,8 @@ class ArchiveLoad(Load):
 
     def __init__(self, archive, mapped, settings):
         if "data.pkl" not in archive:
-            if "constants.pkl" in archive or "model.json" in archive:
-                raise RuntimeError(f"load: {archive.source.name} is a TorchScript archive; read it with jit.load")
+            if "model.json" in archive:
+                raise RuntimeError(f"load: {archive.source.name} is a TorchScript archive of PyTorch before 1.4, which is not read; save it anew with a newer PyTorch")
             archive.record("data.pkl")
         super().__init__(settings, archive.source.size)
         self.archive = archive
@@ -153,8 +175,8 @@ class ArchiveLoad(Load):
             )
         return self.typed(kind, storage, dtype)
 
-    def fetch(self, key, size, dtype):
-        record = self.archive.record(f"data/{key}")
+    def fetch(self, key, size, dtype, folder="data"):
+        record = self.archive.record(f"{folder}/{key}")
         if size > record.size:
             raise RuntimeError(
                 f"load: the storage {key!r} is said to have {size} bytes, its record has {record.size}; the file is damaged"
@@ -164,7 +186,7 @@ class ArchiveLoad(Load):
             return UntypedStorage._on(memoryview(self.memory)[record.at : record.at + size])
         storage = UntypedStorage(size)
         if size and not options.skips_data():
-            self.archive.read_into(f"data/{key}", memoryview(storage._bytes))
+            self.archive.read_into(f"{folder}/{key}", memoryview(storage._bytes))
         if self.swap:
             swap_bytes(storage, dtype)
         return storage
