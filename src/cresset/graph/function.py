@@ -4,13 +4,13 @@ from .types import AnyType, TupleType
 
 
 class Argument:
-    """A parameter of a function. `has_default` says whether `default_value` is one (None may be one)."""
+    """A parameter of a function. `has_default` says whether `default_value` is one (None may be one); a single value stands for a list of `broadcast`."""
 
-    __slots__ = ("default_value", "has_default", "kwarg_only", "name", "type")
+    __slots__ = ("broadcast", "default_value", "has_default", "kwarg_only", "name", "type")
 
-    def __init__(self, name, type, default_value=None, has_default=False, kwarg_only=False):
+    def __init__(self, name, type, default_value=None, has_default=False, kwarg_only=False, broadcast=None):
         self.name, self.type, self.default_value = name, type, default_value
-        self.has_default, self.kwarg_only = has_default, kwarg_only
+        self.has_default, self.kwarg_only, self.broadcast = has_default, kwarg_only, broadcast
 
     def has_default_value(self):
         return self.has_default

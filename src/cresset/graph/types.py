@@ -337,7 +337,10 @@ class TupleType(Type):
 
 
 class NamedTupleType(TupleType):
-    """A tuple whose items have names. `python_class` makes it in Python; `defaults` are those of the last fields."""
+    """A tuple whose items have names. `python_class` makes it in Python; `defaults` are those of the last fields.
+
+    Without a qualified name it is what an operator gives that names its results.
+    """
 
     __slots__ = ("defaults", "fields", "python_class", "qualified_name")
 
@@ -357,11 +360,11 @@ class NamedTupleType(TupleType):
         return hash(self.qualified_name)
 
     def __str__(self):
-        return self.qualified_name
+        return self.qualified_name or f"NamedTuple({', '.join(f'{f} : {t}' for f, t in zip(self.fields, self._parts, strict=True))})"
 
     @property
     def annotation_str(self):
-        return self.qualified_name
+        return self.qualified_name or super().annotation_str
 
 
 class UnionType(Type):
