@@ -85,7 +85,11 @@ class Function:
         """Compile it, if that was put off."""
         if self._compile is not None:
             compile, self._compile = self._compile, None
-            compile(self)
+            try:
+                compile(self)
+            except BaseException:
+                self._compile = compile
+                raise
         return self
 
     @property

@@ -1,7 +1,7 @@
 """The types of a graph's values, TorchScript's: what they are called, which fits where, which one covers two.
 
 `str(type)` is the form of a graph's text (`int[]`, `Dict(str, Tensor)`, `Tensor?`), `annotation_str` that of source (`List[int]`). Types are values:
-two that say the same are equal. Classes are equal by their name.
+two that say the same are equal. A class is equal to itself alone.
 """
 
 import re
@@ -360,7 +360,10 @@ class NamedTupleType(TupleType):
         return hash(self.qualified_name)
 
     def __str__(self):
-        return self.qualified_name or f"NamedTuple({', '.join(f'{f} : {t}' for f, t in zip(self.fields, self._parts, strict=True))})"
+        return (
+            self.qualified_name
+            or f"NamedTuple({', '.join(f'{f} : {t}' for f, t in zip(self.fields, self._parts, strict=True))})"
+        )
 
     @property
     def annotation_str(self):
@@ -520,12 +523,10 @@ class ClassType(Type):
         return self.qualified_name
 
     def __eq__(self, other):
-        return self is other or (
-            isinstance(other, ClassType) and type(self) is type(other) and self.qualified_name == other.qualified_name
-        )
+        return self is other
 
     def __hash__(self):
-        return hash(self.qualified_name)
+        return id(self)
 
     def __str__(self):
         return self.qualified_name

@@ -28,16 +28,24 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     if not _state._enabled:
         return obj
     if optimize is not None:
-        warnings.warn("`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
+            FutureWarning,
+            stacklevel=2,
+        )
     if example_inputs is not None:
-        raise NotImplementedError("script: example_inputs asks to find out types by running the program, which is not supported; annotate the parameters")
+        raise NotImplementedError(
+            "script: example_inputs asks to find out types by running the program, which is not supported; annotate the parameters"
+        )
     if isinstance(obj, (RecursiveScriptModule, ScriptFunction)):
         return obj
     if isinstance(obj, nn.Module):
         return _script_module(obj)
     if inspect.isclass(obj):
         if issubclass(obj, nn.Module):
-            raise RuntimeError(f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead")
+            raise RuntimeError(
+                f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead"
+            )
         obj.__torch_script_class__ = True
         unit.class_type(obj)
         return obj
@@ -46,7 +54,9 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     if not callable(obj):
         raise RuntimeError(f"script: expected a function, a module or a class, got {type(obj).__name__}")
     if inspect.ismethod(obj):
-        raise RuntimeError(f"script: {obj.__qualname__} is a method of an object; script the module, and mark the method with torch.jit.export")
+        raise RuntimeError(
+            f"script: {obj.__qualname__} is a method of an object; script the module, and mark the method with torch.jit.export"
+        )
     return _script_function(obj)
 
 
@@ -71,7 +81,9 @@ def _script_function(function):
 
 def script_method(fn):
     """The form of old programs: a method of a ScriptModule. Mark methods with torch.jit.export instead."""
-    raise NotImplementedError(f"script_method: {fn.__qualname__}: write an nn.Module and call torch.jit.script on it; mark further methods with torch.jit.export")
+    raise NotImplementedError(
+        f"script_method: {fn.__qualname__}: write an nn.Module and call torch.jit.script on it; mark further methods with torch.jit.export"
+    )
 
 
 __all__: typing.Sequence[str] = ["script", "script_method", "unit"]

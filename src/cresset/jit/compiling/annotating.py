@@ -72,7 +72,9 @@ def from_python(annotation, classes, where=None):
         return types.FutureType(read(inside[0]))
     if annotation in (typing.List, typing.Dict, typing.Tuple, typing.Optional, dict):  # noqa: UP006
         name = getattr(annotation, "_name", None) or getattr(annotation, "__name__", str(annotation))
-        raise CompileError(where, f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]")
+        raise CompileError(
+            where, f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
+        )
     if inspect.isclass(annotation):
         found = classes(annotation)
         if found is not None:
@@ -86,6 +88,10 @@ class Lookup:
 
     def __init__(self, *tables):
         self.tables = tables
+
+    def meaning(self, name):
+        """What a name means that is no Python object's; None here."""
+        return None
 
     def look(self, name):
         for table in self.tables:
@@ -126,7 +132,13 @@ def from_tree(tree, names, classes, where=None):
             raise CompileError(where, f"Unknown type name '{_dotted(tree)}'") from None
     if isinstance(tree, ast.Subscript):
         inside = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
-        word = tree.value.attr if isinstance(tree.value, ast.Attribute) else tree.value.id if isinstance(tree.value, ast.Name) else ""
+        word = (
+            tree.value.attr
+            if isinstance(tree.value, ast.Attribute)
+            else tree.value.id
+            if isinstance(tree.value, ast.Name)
+            else ""
+        )
         if word in ("Tuple", "tuple"):
             return types.TupleType([] if isinstance(tree.slice, ast.Tuple) and not inside else map(read, inside))
         if word == "Union":
@@ -188,7 +200,11 @@ def infer(value, classes):
         return types.DictType(keys, items) if keys is not None and items is not None else None
     if isinstance(value, cresset.Generator):
         return types.GeneratorType()
-    return classes(type(value)) if inspect.isclass(type(value)) and hasattr(type(value), "__torch_script_class__") else None
+    return (
+        classes(type(value))
+        if inspect.isclass(type(value)) and hasattr(type(value), "__torch_script_class__")
+        else None
+    )
 
 
 def _cover(values, classes):

@@ -22,7 +22,12 @@ _OTHER_NAMES = {"logsigmoid": "log_sigmoid"}
 def _kinds():
     """{id of a function: the operator's kind}."""
     found = {}
-    for prefix, module in (("special_", cresset.special), ("linalg_", cresset.linalg), ("fft_", cresset.fft), ("", cresset)):
+    for prefix, module in (
+        ("special_", cresset.special),
+        ("linalg_", cresset.linalg),
+        ("fft_", cresset.fft),
+        ("", cresset),
+    ):
         for name in list(aten_table._lines()):
             short = name.removeprefix("aten::")
             if not name.startswith("aten::") or not short.startswith(prefix):

@@ -62,7 +62,9 @@ class Calls:
             return self.call_python(callee, args, kwargs, tree)
         if isinstance(callee, sugar.Operator):
             args, kwargs = self.values(args, kwargs, tree)
-            return match_operator(self, callee.kind, [*callee.first, *args], {**callee.named, **kwargs}, self.place(tree))
+            return match_operator(
+                self, callee.kind, [*callee.first, *args], {**callee.named, **kwargs}, self.place(tree)
+            )
         if isinstance(callee, sugar.Compiled):
             return self.call_function(callee.function, args, kwargs, tree)
         if isinstance(callee, sugar.ClassMaker):
@@ -112,7 +114,9 @@ class Calls:
         """What calling a module does: hooks before, forward, hooks behind."""
         type = value.type()
         if kwargs:
-            raise NotSupportedError(self.source.range_of(tree), "keyword arguments to a module with hooks aren't supported")
+            raise NotSupportedError(
+                self.source.range_of(tree), "keyword arguments to a module with hooks aren't supported"
+            )
         self.place(tree)
         for hook in type.forward_pre_hooks:
             packed = self.value(Several(args), tree)
@@ -136,13 +140,17 @@ class Calls:
         function = self.unit.defined(function, place)
         inputs = match_function(self, function.schema, args, kwargs, place)
         self.graph.place = place
-        constant = self.graph.insert("prim::Constant", (), [types.FunctionType(function)], name=function.name, function=function).output()
+        constant = self.graph.insert(
+            "prim::Constant", (), [types.FunctionType(function)], name=function.name, function=function
+        ).output()
         return self.graph.insert("prim::CallFunction", [constant, *inputs], [function.schema.returns]).output()
 
     def _leave_graph(self, function, inputs, tree):
         """The call of a function that is left to Python."""
         self.place(tree)
-        return self.graph.insert("prim::PythonOp", inputs, [function.schema.returns], name=function.name, function=function.python).output()
+        return self.graph.insert(
+            "prim::PythonOp", inputs, [function.schema.returns], name=function.name, function=function.python
+        ).output()
 
     def dropped_call(self, schema, tree):
         """What is there instead of a call of an unused function: an exception."""
@@ -164,7 +172,10 @@ class Calls:
         if isinstance(type, types.InterfaceType):
             raise self.error(tree, f"{type.annotation_str} is an interface and has no objects of its own")
         if type.is_module:
-            raise self.error(tree, f"Class {type.annotation_str} does not have an __init__ function defined that could be called here: modules are made in Python")
+            raise self.error(
+                tree,
+                f"Class {type.annotation_str} does not have an __init__ function defined that could be called here: modules are made in Python",
+            )
         made = self.graph.insert("prim::CreateObject", (), [type]).output()
         self.call_method(made, "__init__", args, kwargs, tree)
         return made
@@ -182,7 +193,9 @@ class Calls:
             return meaning
         raise self.error(
             tree,
-            f"Python builtin {thing!r} is currently not supported in Torchscript" if inspect.isbuiltin(thing) else f"{_describe(thing)} cannot be called in a compiled program",
+            f"Python builtin {thing!r} is currently not supported in Torchscript"
+            if inspect.isbuiltin(thing)
+            else f"{_describe(thing)} cannot be called in a compiled program",
         )
 
     def _exception(self, thing, args, tree):

@@ -29,7 +29,11 @@ class Classes:
             return self._named_tuple(python)
         if getattr(python, "__torch_script_interface__", False):
             return self._interface(python)
-        if issubclass(python, (nn.Module, cresset.Tensor, BaseException)) or python.__module__ in ("builtins", "typing") or not _has_source(python):
+        if (
+            issubclass(python, (nn.Module, cresset.Tensor, BaseException))
+            or python.__module__ in ("builtins", "typing")
+            or not _has_source(python)
+        ):
             return None
         return self.script_class(python)
 
@@ -40,7 +44,9 @@ class Classes:
             inside = one if inside is None else types.unify(inside, one) if one is not None else None
             if inside is None:
                 raise CompileError(None, f"the members of {python.__name__} are not of one type that programs know")
-        self.classes[python] = types.EnumType(self.free_name(_qualified_name(python)), inside, {m.name: m for m in python}, python)
+        self.classes[python] = types.EnumType(
+            self.free_name(_qualified_name(python)), inside, {m.name: m for m in python}, python
+        )
         return self.classes[python]
 
     def _named_tuple(self, python):
@@ -57,14 +63,21 @@ class Classes:
             else:
                 made.append(annotating.from_python(hint, self.class_type))
         name = self.free_name(_qualified_name(python))
-        self.classes[python] = types.NamedTupleType(name, python._fields, made, python, [defaults[f] for f in python._fields if f in defaults])
+        self.classes[python] = types.NamedTupleType(
+            name, python._fields, made, python, [defaults[f] for f in python._fields if f in defaults]
+        )
         return self.classes[python]
 
     def tuple_schema(self, type):
         """The parameters that make a named tuple."""
         first_default = len(type.fields) - len(type.defaults)
         arguments = [
-            Argument(name, one, type.defaults[number - first_default] if number >= first_default else None, number >= first_default)
+            Argument(
+                name,
+                one,
+                type.defaults[number - first_default] if number >= first_default else None,
+                number >= first_default,
+            )
             for number, (name, one) in enumerate(zip(type.fields, type.elements(), strict=True))
         ]
         return FunctionSchema(type.qualified_name or "tuple", arguments, type)
@@ -75,7 +88,11 @@ class Classes:
         for name, function in vars(python).items():
             if inspect.isfunction(function) and not (name.startswith("__") and name.endswith("__")):
                 arguments, result = signature(self, read(function), made)
-                made.methods[name] = Function(f"{made.qualified_name}.{name}", FunctionSchema(name, arguments, result or types.TensorType()), owner=made)
+                made.methods[name] = Function(
+                    f"{made.qualified_name}.{name}",
+                    FunctionSchema(name, arguments, result or types.TensorType()),
+                    owner=made,
+                )
         return made
 
     def script_class(self, python):
@@ -84,7 +101,10 @@ class Classes:
             return self.classes[python]
         bases = [base for base in python.__mro__[1:-1] if base.__name__ not in ("Generic", "Protocol")]
         if bases:
-            raise CompileError(None, f"class {python.__name__}: torchscript classes can't inherit, and this one does from {bases[0].__name__}")
+            raise CompileError(
+                None,
+                f"class {python.__name__}: torchscript classes can't inherit, and this one does from {bases[0].__name__}",
+            )
         made = types.ClassType(self.free_name(_qualified_name(python)), python_class=python)
         self.classes[python] = made
         try:
@@ -113,7 +133,11 @@ class Classes:
                     made.methods[setter.name] = setter
                 made.properties[name] = (getter, setter)
         for name, hint in vars(python).get("__annotations__", {}).items():
-            made.attributes[name] = annotating.from_text(hint, names or {}, self.class_type) if isinstance(hint, str) else annotating.from_python(hint, self.class_type)
+            made.attributes[name] = (
+                annotating.from_text(hint, names or {}, self.class_type)
+                if isinstance(hint, str)
+                else annotating.from_python(hint, self.class_type)
+            )
         if "__init__" in made.methods:
             self.defined(made.methods["__init__"])
 

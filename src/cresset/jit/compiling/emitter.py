@@ -6,6 +6,7 @@ has left gives for a variable is never read: prim::Uninitialized.
 """
 
 import ast
+import re
 
 from ...graph import types
 from ...graph.graph import Graph, Value
@@ -18,6 +19,7 @@ from .members import Members
 from .statements import Statements
 from .sugar import Py, Several, Variable, is_value
 
+_NAMED = re.compile(r"(?!_\d*$|\$)")  # variables whose name is worth keeping for their values
 FLAGS = ("$left", "$broke", "$returned")
 
 
@@ -75,7 +77,9 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
             parts = [self.literal(item, part) for item, part in zip(value, inner.elements(), strict=True)]
             return self.graph.insert("prim::TupleConstruct", parts, [inner]).output()
         if isinstance(inner, types.DictType) and isinstance(value, dict):
-            parts = [part for k, v in value.items() for part in (self.literal(k, inner.key), self.literal(v, inner.value))]
+            parts = [
+                part for k, v in value.items() for part in (self.literal(k, inner.key), self.literal(v, inner.value))
+            ]
             return self.graph.insert("prim::DictConstruct", parts, [inner]).output()
         if isinstance(inner, types.FloatType) and isinstance(value, int):
             value = float(value)
@@ -87,7 +91,9 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
             return meaning
         if isinstance(meaning, Several):
             parts = [self.value(item, tree) for item in meaning.items]
-            return self.graph.insert("prim::TupleConstruct", parts, [types.TupleType(part.type() for part in parts)]).output()
+            return self.graph.insert(
+                "prim::TupleConstruct", parts, [types.TupleType(part.type() for part in parts)]
+            ).output()
         if isinstance(meaning, Py):
             return self.python_value(meaning, tree)
         made = self.iteration_as_list(meaning, tree)
@@ -107,6 +113,9 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
             return found.meaning
         if found is None and name in self.variables:
             raise self.error(tree, f"{name} is not defined in all branches that lead here")
+        special = self.names.meaning(name)
+        if special is not None:
+            return special
         try:
             return Py(self.names.look(name))
         except KeyError:
@@ -119,17 +128,31 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
         if declared is None and old is not None:
             declared = old.declared
         if is_value(meaning):
-            if before is not None and not meaning.type().isSubtypeOf(before) and types.unify(before, meaning.type()) is None:
+            if (
+                before is not None
+                and not meaning.type().isSubtypeOf(before)
+                and types.unify(before, meaning.type()) is None
+            ):
                 raise self.error(
                     tree,
                     f"Variable '{name}' previously had type {before.annotation_str} but is now being assigned to a value of type {meaning.type().annotation_str}",
                 )
             if declared is not None and not meaning.type().isSubtypeOf(declared):
-                raise self.error(tree, f"Variable '{name}' is annotated with type {declared.annotation_str} but is being assigned to a value of type {meaning.type().annotation_str}")
-            if not name.startswith("$") and meaning.node().kind() != "prim::Param" and not meaning.hasDebugName() and meaning.node().kind() != "prim::Constant":
+                raise self.error(
+                    tree,
+                    f"Variable '{name}' is annotated with type {declared.annotation_str} but is being assigned to a value of type {meaning.type().annotation_str}",
+                )
+            if (
+                _NAMED.match(name)
+                and meaning.node().kind() not in ("prim::Param", "prim::Constant")
+                and not meaning.hasDebugName()
+            ):
                 meaning.setDebugName(name)
         elif before is not None:
-            raise self.error(tree, f"Cannot re-assign '{name}' to {meaning.what} because '{name}' is not a first-class value. Only reassignments to first-class values are allowed")
+            raise self.error(
+                tree,
+                f"Cannot re-assign '{name}' to {meaning.what} because '{name}' is not a first-class value. Only reassignments to first-class values are allowed",
+            )
         self.variables[name] = Variable(meaning, declared)
 
     def refine(self, refinements):
@@ -137,7 +160,11 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
         for name, type in refinements.items():
             variable = self.variables.get(name)
             if variable is not None and is_value(variable.meaning) and variable.meaning.type() != type:
-                cast = self.constant(None) if isinstance(type, types.NoneType) else self.graph.insert("prim::unchecked_cast", [variable.meaning], [type]).output()
+                cast = (
+                    self.constant(None)
+                    if isinstance(type, types.NoneType)
+                    else self.graph.insert("prim::unchecked_cast", [variable.meaning], [type]).output()
+                )
                 self.variables[name] = Variable(cast, variable.declared, variable.root)
 
     # ---- blocks
@@ -171,7 +198,11 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
     def join(self, node, ends, place):
         """Give the If an output for each variable that its branches changed."""
         (_, leaves_a, vars_a), (_, leaves_b, vars_b) = ends
-        names = [name for name in dict.fromkeys([*vars_a, *vars_b]) if vars_a.get(name) is not self.variables.get(name) or vars_b.get(name) is not self.variables.get(name)]
+        names = [
+            name
+            for name in dict.fromkeys([*vars_a, *vars_b])
+            if vars_a.get(name) is not self.variables.get(name) or vars_b.get(name) is not self.variables.get(name)
+        ]
         for name in names:
             a, b = vars_a.get(name), vars_b.get(name)
             if a is b:
@@ -182,7 +213,15 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
                 self._output(node, ends, name, [v.meaning for v in (a, b)], types.BoolType(), None, place)
                 continue
             if name == "$return":
-                self._output(node, ends, name, [v and v.meaning for v in (a, b)], self.result_type or types.NoneType(), None, place)
+                self._output(
+                    node,
+                    ends,
+                    name,
+                    [v and v.meaning for v in (a, b)],
+                    self.result_type or types.NoneType(),
+                    None,
+                    place,
+                )
                 continue
             if (a is None and not leaves_a) or (b is None and not leaves_b):
                 self.variables.setdefault(name, None)
@@ -193,7 +232,9 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
                 continue
             before = self.variables.get(name)
             alive = [v for v, leaves in ((a, leaves_a), (b, leaves_b)) if not leaves]
-            if before is not None and all(v.root is before.root for v in alive):  # conditions told more of it, nothing more
+            if before is not None and all(
+                v.root is before.root for v in alive
+            ):  # conditions told more of it, nothing more
                 if len(alive) == 1:
                     self.refine({name: alive[0].meaning.type()})
                 continue
@@ -203,9 +244,19 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
                     self.variables[name] = lives
                     continue
                 gone = a if leaves_a else b
-                kept = gone.meaning if gone is not None and is_value(gone.meaning) and gone.meaning.type().isSubtypeOf(lives.meaning.type()) else None
+                kept = (
+                    gone.meaning
+                    if gone is not None
+                    and is_value(gone.meaning)
+                    and gone.meaning.type().isSubtypeOf(lives.meaning.type())
+                    else None
+                )
                 meanings = [kept, lives.meaning] if leaves_a else [lives.meaning, kept]
-                if kept is None and self._visible(lives.meaning, node) and lives.meaning.node().kind() != "prim::Constant":
+                if (
+                    kept is None
+                    and self._visible(lives.meaning, node)
+                    and lives.meaning.node().kind() != "prim::Constant"
+                ):
                     self.variables[name] = lives
                     continue
                 self._output(node, ends, name, meanings, lives.meaning.type(), lives.declared, place)
@@ -260,7 +311,9 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
     def loop(self, most, begin, assigned, write, tree):
         """A Loop. `write(round)` writes the body and gives the condition for going on. `assigned`: the names that the body may change."""
         place = self.place(tree)
-        carried = [name for name in assigned if self.variables.get(name) is not None and is_value(self.variables[name].meaning)]
+        carried = [
+            name for name in assigned if self.variables.get(name) is not None and is_value(self.variables[name].meaning)
+        ]
         inputs = []
         for name in carried:
             meaning = self.variables[name].meaning
@@ -293,7 +346,10 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
             if name == "$return":
                 self.result_values.append(output)
             elif not last.type().isSubtypeOf(type):
-                raise CompileError(place, f"Variable '{name}' previously had type {type.annotation_str} but is now being assigned to a value of type {last.type().annotation_str}")
+                raise CompileError(
+                    place,
+                    f"Variable '{name}' previously had type {type.annotation_str} but is now being assigned to a value of type {last.type().annotation_str}",
+                )
             block.registerOutput(last)
             if name not in FLAGS and name != "$return":
                 output.setDebugName(name)
@@ -344,7 +400,9 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
         if isinstance(value, bool):
             if value is not is_and:
                 return value, yes, no
-            return self._with(yes if is_and else no, lambda: self._and_or(rest, is_and, whole), yes if is_and else no, is_and)
+            return self._with(
+                yes if is_and else no, lambda: self._and_or(rest, is_and, whole), yes if is_and else no, is_and
+            )
         self.place(whole)
         node = self.graph.insert("prim::If", [value], [types.BoolType()])
         told, results = {}, []
@@ -388,7 +446,10 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
             if not types.NoneType().isSubtypeOf(type):
                 return negated, {}, {}
             rest = without_none(type)
-            is_none, is_not = ({name: types.NoneType()} if name else {}), ({name: rest} if name and rest is not None else {})
+            is_none, is_not = (
+                ({name: types.NoneType()} if name else {}),
+                ({name: rest} if name and rest is not None else {}),
+            )
             yes, no = (is_not, is_none) if negated else (is_none, is_not)
         else:
             yes, no = {}, {}

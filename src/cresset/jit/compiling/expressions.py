@@ -19,8 +19,22 @@ _MAGIC = {
     ast.Lt: "__lt__", ast.Gt: "__gt__", ast.LtE: "__le__", ast.GtE: "__ge__", ast.Eq: "__eq__", ast.NotEq: "__ne__", ast.In: "__contains__",
     ast.USub: "__neg__", ast.Invert: "__invert__",
 }  # fmt: skip
-_COMPARE = {ast.Lt: "aten::lt", ast.Gt: "aten::gt", ast.LtE: "aten::le", ast.GtE: "aten::ge", ast.Eq: "aten::eq", ast.NotEq: "aten::ne"}
-_MIRRORED = {"aten::lt": "aten::gt", "aten::gt": "aten::lt", "aten::le": "aten::ge", "aten::ge": "aten::le", "aten::eq": "aten::eq", "aten::ne": "aten::ne"}
+_COMPARE = {
+    ast.Lt: "aten::lt",
+    ast.Gt: "aten::gt",
+    ast.LtE: "aten::le",
+    ast.GtE: "aten::ge",
+    ast.Eq: "aten::eq",
+    ast.NotEq: "aten::ne",
+}
+_MIRRORED = {
+    "aten::lt": "aten::gt",
+    "aten::gt": "aten::lt",
+    "aten::le": "aten::ge",
+    "aten::ge": "aten::le",
+    "aten::eq": "aten::eq",
+    "aten::ne": "aten::ne",
+}
 _NUMBERS = (types.IntType, types.FloatType, types.ComplexType, types.NumberType, types.BoolType)
 
 
@@ -33,7 +47,11 @@ class Expressions:
         if method is None:
             raise UnsupportedNodeError(self.source.range_of(tree), tree)
         self.place(tree)
-        return method(tree, wanted) if type(tree) in (ast.List, ast.Dict, ast.ListComp, ast.DictComp, ast.IfExp, ast.Tuple, ast.Call) else method(tree)
+        return (
+            method(tree, wanted)
+            if type(tree) in (ast.List, ast.Dict, ast.ListComp, ast.DictComp, ast.IfExp, ast.Tuple, ast.Call)
+            else method(tree)
+        )
 
     def operator(self, kind, args, tree, **kwargs):
         """The call of an operator."""
@@ -71,7 +89,11 @@ class Expressions:
         raise self.error(tree, "a starred expression can only be an argument or a target")
 
     def expression_Tuple(self, tree, wanted=None):
-        inside = wanted.elements() if isinstance(wanted, types.TupleType) and len(wanted.elements()) == len(tree.elts) else [None] * len(tree.elts)
+        inside = (
+            wanted.elements()
+            if isinstance(wanted, types.TupleType) and len(wanted.elements()) == len(tree.elts)
+            else [None] * len(tree.elts)
+        )
         items = []
         for item, one in zip(tree.elts, inside, strict=True):
             if isinstance(item, ast.Starred):
@@ -97,7 +119,10 @@ class Expressions:
             for value in values[1:]:
                 found = types.unify(covering, value.type())
                 if found is None:
-                    raise self.error(tree, f"List type annotation `List[{covering.annotation_str}]` did not match the types of the given list elements: found {value.type().annotation_str}, too")
+                    raise self.error(
+                        tree,
+                        f"List type annotation `List[{covering.annotation_str}]` did not match the types of the given list elements: found {value.type().annotation_str}, too",
+                    )
                 covering = found
             inside = covering
         return self.graph.insert("prim::ListConstruct", values, [types.ListType(inside)]).output()
@@ -120,7 +145,10 @@ class Expressions:
         for value in values[1:]:
             found = types.unify(covering, value.type())
             if found is None:
-                raise self.error(tree, f"Dict contains items of type {covering.annotation_str} and of type {value.type().annotation_str}")
+                raise self.error(
+                    tree,
+                    f"Dict contains items of type {covering.annotation_str} and of type {value.type().annotation_str}",
+                )
             covering = found
         return covering
 
@@ -130,7 +158,9 @@ class Expressions:
             if isinstance(part, ast.Constant):
                 text += part.value.replace("{", "{{").replace("}", "}}")
             elif part.format_spec is not None or part.conversion not in (-1, 115):
-                raise NotSupportedError(self.source.range_of(tree), "Don't support conversion and format specifiers in JoinedStr")
+                raise NotSupportedError(
+                    self.source.range_of(tree), "Don't support conversion and format specifiers in JoinedStr"
+                )
             else:
                 text += "{}"
                 values.append(self.emit_value(part.value))
@@ -183,14 +213,20 @@ class Expressions:
         if kind in ("aten::pow", "aten::remainder"):
             return self.operator(kind, [number, tensor], tree)
         dtype, device = self.operator("prim::dtype", [tensor], tree), self.operator("prim::device", [tensor], tree)
-        return self.operator(kind, [self.operator("aten::tensor", [number], tree, dtype=dtype, device=device), tensor], tree)
+        return self.operator(
+            kind, [self.operator("aten::tensor", [number], tree, dtype=dtype, device=device), tensor], tree
+        )
 
     def expression_UnaryOp(self, tree):
         if isinstance(tree.op, ast.Not):
             return self.bool_value(self.condition(tree)[0], tree)
         value = self.emit_value(tree.operand)
         self.place(tree)
-        if value.node().kind() == "prim::Constant" and isinstance(tree.operand, ast.Constant) and isinstance(tree.op, (ast.USub, ast.UAdd)):
+        if (
+            value.node().kind() == "prim::Constant"
+            and isinstance(tree.operand, ast.Constant)
+            and isinstance(tree.op, (ast.USub, ast.UAdd))
+        ):
             number = value.node().attributes["value"]
             return self.constant(-number if isinstance(tree.op, ast.USub) else number)
         if isinstance(tree.op, ast.UAdd):
@@ -269,7 +305,10 @@ class Expressions:
         if covering is None and wanted is not None and all(end.type().isSubtypeOf(wanted) for end in ends):
             covering = wanted
         if covering is None:
-            raise self.error(tree, f"if-expression's true branch has type {ends[0].type().annotation_str} but false branch has type {ends[1].type().annotation_str}")
+            raise self.error(
+                tree,
+                f"if-expression's true branch has type {ends[0].type().annotation_str} but false branch has type {ends[1].type().annotation_str}",
+            )
         return node.addOutput(covering)
 
     def expression_ListComp(self, tree, wanted=None):
@@ -278,7 +317,10 @@ class Expressions:
         before = dict(self.variables)
         if items.count is not None:
             if tree.generators[0].ifs:
-                raise NotSupportedError(self.source.range_of(tree), "a condition in a comprehension over modules or a tuple, which is unrolled, aren't supported")
+                raise NotSupportedError(
+                    self.source.range_of(tree),
+                    "a condition in a comprehension over modules or a tuple, which is unrolled, aren't supported",
+                )
             values = []
             for number in range(items.count):
                 self.variables.update(dict(before))
@@ -295,7 +337,11 @@ class Expressions:
             if inside is not None and element.type().isSubtypeOf(inside):
                 made.setType(types.ListType(inside))
             else:
-                made.setType(types.ListType(types.TensorType() if isinstance(element.type(), types.TensorType) else element.type()))
+                made.setType(
+                    types.ListType(
+                        types.TensorType() if isinstance(element.type(), types.TensorType) else element.type()
+                    )
+                )
             self.operator("aten::append", [made, element], tree)
 
         self._comprehend(tree, target, items, write)
@@ -306,11 +352,15 @@ class Expressions:
         target, items = self._comprehension(tree)
         before = dict(self.variables)
         self.place(tree)
-        made = self.graph.insert("prim::DictConstruct", (), [types.DictType(types.StringType(), types.TensorType())]).output()
+        made = self.graph.insert(
+            "prim::DictConstruct", (), [types.DictType(types.StringType(), types.TensorType())]
+        ).output()
 
         def write():
             key, value = self.emit_value(tree.key), self.emit_value(tree.value)
-            found = types.DictType(key.type(), types.TensorType() if isinstance(value.type(), types.TensorType) else value.type())
+            found = types.DictType(
+                key.type(), types.TensorType() if isinstance(value.type(), types.TensorType) else value.type()
+            )
             made.setType(optional_of(wanted) if isinstance(optional_of(wanted), types.DictType) else found)
             self.operator("aten::_set_item", [made, key, value], tree)
 
@@ -351,7 +401,11 @@ class Expressions:
             if not conditions:
                 write()
             else:
-                test = conditions[0] if len(conditions) == 1 else ast.copy_location(ast.BoolOp(ast.And(), conditions), tree)
+                test = (
+                    conditions[0]
+                    if len(conditions) == 1
+                    else ast.copy_location(ast.BoolOp(ast.And(), conditions), tree)
+                )
                 value, yes, no = self.condition(test)
                 self.branch(self.bool_value(value, tree), (yes, no), lambda: write(), lambda: None, tree)
             return self.constant(True)
@@ -366,7 +420,11 @@ class Expressions:
             return meaning
         if isinstance(meaning, Several):
             return sugar.Static(meaning.items)
-        if isinstance(meaning, sugar.Py) and isinstance(meaning.object, (tuple, list)) and (meaning.constant or self.loose):
+        if (
+            isinstance(meaning, sugar.Py)
+            and isinstance(meaning.object, (tuple, list))
+            and (meaning.constant or self.loose)
+        ):
             return sugar.Static([sugar.Py(item, True) for item in meaning.object])
         value = self.value(meaning, tree)
         type = value.type()

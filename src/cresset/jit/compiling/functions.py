@@ -8,7 +8,7 @@ from ...graph import types
 from ...graph.function import Argument, FunctionSchema
 from ...graph.pooling import pool_constants
 from ...graph.source import Source
-from ..frontend import FrontendError, NotSupportedError
+from ..frontend import NotSupportedError
 from . import annotating
 from .annotating import Lookup
 from .emitter import Emitter
@@ -58,7 +58,9 @@ def read(function):
         lines, first = inspect.getsourcelines(function)
         filename = inspect.getsourcefile(function) or "<string>"
     except (OSError, TypeError):
-        raise OSError(f"Can't get source for {function}. TorchScript requires source access in order to carry out compilation, make sure original .py files are available.") from None
+        raise OSError(
+            f"Can't get source for {function}. TorchScript requires source access in order to carry out compilation, make sure original .py files are available."
+        ) from None
     text = "".join(lines)
     plain = textwrap.dedent(text)
     indent = len(lines[0]) - len(lines[0].lstrip())
@@ -71,7 +73,10 @@ def read(function):
     if isinstance(definition, ast.AsyncFunctionDef):
         raise NotSupportedError(source.range_of(definition), "async function definitions aren't supported")
     if not isinstance(definition, ast.FunctionDef):
-        raise CompileError(source.range_of(definition), f"Expected a single top-level function, found {type(definition).__name__}: {getattr(function, '__name__', '?')} (lambdas cannot be compiled)")
+        raise CompileError(
+            source.range_of(definition),
+            f"Expected a single top-level function, found {type(definition).__name__}: {getattr(function, '__name__', '?')} (lambdas cannot be compiled)",
+        )
     return Definition(definition, source, names_of(function), function)
 
 
@@ -85,11 +90,14 @@ def signature(unit, definition, self_type=None, given=None):
     tree, function = definition.tree, definition.function
     arguments = tree.args
     if arguments.vararg is not None or arguments.kwarg is not None:
-        raise NotSupportedError(definition.place, "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+        raise NotSupportedError(
+            definition.place,
+            "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults",
+        )
     positional = [*arguments.posonlyargs, *arguments.args]
     hints = dict(getattr(function, "__annotations__", None) or {})
     comment = _comment_signature(unit, definition, len(positional) - (self_type is not None))
-    defaults = _defaults(definition, positional, arguments.kwonlyargs)
+    defaults = _defaults(unit, definition, positional, arguments.kwonlyargs)
     found = []
     for number, argument in enumerate([*positional, *arguments.kwonlyargs]):
         place = definition.source.range_of(argument)
@@ -113,7 +121,11 @@ def signature(unit, definition, self_type=None, given=None):
         if type is None:
             type = types.TensorType()
         found.append(Argument(argument.arg, type, default, has_default, keyword, length))
-    result = comment[1] if comment is not None else _hinted(unit, definition, hints.get("return", _NOTHING), tree.returns, definition.place)
+    result = (
+        comment[1]
+        if comment is not None
+        else _hinted(unit, definition, hints.get("return", _NOTHING), tree.returns, definition.place)
+    )
     return found, result
 
 
@@ -128,16 +140,26 @@ def _hinted(unit, definition, hint, tree, place):
     return annotating.from_tree(tree, definition.names, unit.class_type, place) if tree is not None else None
 
 
-def _defaults(definition, positional, keyword_only):
+def _defaults(unit, definition, positional, keyword_only):
     function = definition.function
     if function is not None:
         values = function.__defaults__ or ()
-        found = dict(zip([argument.arg for argument in positional[len(positional) - len(values) :]], values, strict=True))
+        found = dict(
+            zip([argument.arg for argument in positional[len(positional) - len(values) :]], values, strict=True)
+        )
         return {**found, **(function.__kwdefaults__ or {})}
     trees = definition.tree.args
-    found = dict(zip([argument.arg for argument in positional[len(positional) - len(trees.defaults) :]], trees.defaults, strict=True))
-    found |= {argument.arg: tree for argument, tree in zip(keyword_only, trees.kw_defaults, strict=True) if tree is not None}
-    return {name: ast.literal_eval(tree) for name, tree in found.items()}
+    found = dict(
+        zip(
+            [argument.arg for argument in positional[len(positional) - len(trees.defaults) :]],
+            trees.defaults,
+            strict=True,
+        )
+    )
+    found |= {
+        argument.arg: tree for argument, tree in zip(keyword_only, trees.kw_defaults, strict=True) if tree is not None
+    }
+    return {name: unit.default_literal(tree, definition.source) for name, tree in found.items()}
 
 
 def _comment_signature(unit, definition, count):
@@ -189,6 +211,3 @@ def compile_into(unit, function, definition, self_type=None, given=None, loose=F
     function.graph = graph
     function.docstring = ast.get_docstring(definition.tree)
     return function
-
-
-__all__ = ["Definition", "FrontendError", "compile_into", "names_of", "read", "signature", "unwrapped"]

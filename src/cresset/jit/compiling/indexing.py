@@ -4,7 +4,7 @@ import ast
 
 from ...graph import types
 from . import sugar
-from .sugar import Several, is_value
+from .sugar import Several
 
 _NUMBERS = (types.IntType, types.FloatType, types.BoolType, types.ComplexType, types.NumberType)
 
@@ -15,7 +15,11 @@ class Indexing:
     def item(self, tree):
         base = self.emit(tree.value)
         if isinstance(base, sugar.Iteration):
-            base = Several([base.item(self, n, self.place(tree)) for n in range(base.count)]) if base.count is not None else self.value(base, tree)
+            base = (
+                Several([base.item(self, n, self.place(tree)) for n in range(base.count)])
+                if base.count is not None
+                else self.value(base, tree)
+            )
         if isinstance(base, Several):
             return self._tuple_item(base.items, tree)
         value = self.value(base, tree.value)
@@ -70,7 +74,10 @@ class Indexing:
         if number is None:
             covering = elements[0] if elements else None
             if covering is None or any(one != covering for one in elements):
-                raise self.error(tree, "Cannot index into a tuple with a non-integer literal because we cannot resolve the output type")
+                raise self.error(
+                    tree,
+                    "Cannot index into a tuple with a non-integer literal because we cannot resolve the output type",
+                )
             return self.graph.insert("prim::TupleIndex", [value, index], [covering]).output()
         if not -len(elements) <= number < len(elements):
             raise self.error(tree, f"Tuple index out of range: {number} of {len(elements)}")
@@ -90,7 +97,9 @@ class Indexing:
         return self.value(Several(parts[slice(*bounds)]), tree)
 
     def _slice_parts(self, tree):
-        parts = [self.emit_value(part) if part is not None else self.constant(None) for part in (tree.lower, tree.upper)]
+        parts = [
+            self.emit_value(part) if part is not None else self.constant(None) for part in (tree.lower, tree.upper)
+        ]
         return [*parts, self.emit_value(tree.step) if tree.step is not None else self.constant(1)]
 
     def _module_item(self, value, tree):
@@ -102,7 +111,8 @@ class Indexing:
         index = self.emit_value(tree.slice)
         if index.node().kind() != "prim::Constant":
             raise self.error(
-                tree, "Unable to extract string literal index. ModuleList and ModuleDict indexing is only supported with a literal index; use enumerate, zip or items() to loop over them"
+                tree,
+                "Unable to extract string literal index. ModuleList and ModuleDict indexing is only supported with a literal index; use enumerate, zip or items() to loop over them",
             )
         key = index.node().attributes["value"]
         names = self.module_names(value)
@@ -127,20 +137,28 @@ class Indexing:
 
     def _index_list(self, indices):
         indices = [self.constant(None) if index is None else index for index in indices]
-        return self.graph.insert("prim::ListConstruct", indices, [types.ListType(types.OptionalType(types.TensorType()))]).output()
+        return self.graph.insert(
+            "prim::ListConstruct", indices, [types.ListType(types.OptionalType(types.TensorType()))]
+        ).output()
 
     def _view(self, value, tree):
         """What numbers, slices and None make of a tensor, and the tensors among the indices by dimension (None in between)."""
         parts = []
         for part in self._indices(tree):
-            if isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value in (None, Ellipsis) and not isinstance(part.value, bool)):
+            if isinstance(part, ast.Slice) or (
+                isinstance(part, ast.Constant) and part.value in (None, Ellipsis) and not isinstance(part.value, bool)
+            ):
                 parts.append(part)
             elif isinstance(part, ast.Starred):
                 parts += self.unpack(self.emit(part.value), part)
             else:
                 meaning = self.emit(part)
                 single = len(self._indices(tree)) == 1
-                parts += self.unpack(meaning, tree) if single and (isinstance(meaning, Several) or isinstance(meaning.type(), types.TupleType)) else [self.value(meaning, part)]
+                parts += (
+                    self.unpack(meaning, tree)
+                    if single and (isinstance(meaning, Several) or isinstance(meaning.type(), types.TupleType))
+                    else [self.value(meaning, part)]
+                )
         place = self.place(tree)
         behind = _dimensions_behind_ellipsis(parts)
         dim, from_end, indices, view = 0, False, [], value  # behind '...', dimensions are counted from the end
@@ -160,17 +178,24 @@ class Indexing:
                 dim += from_end
             elif _is_index(part):
                 if from_end:
-                    raise self.error(tree, "tensors behind '...' in an index aren't supported; say ':' for each dimension before")
+                    raise self.error(
+                        tree, "tensors behind '...' in an index aren't supported; say ':' for each dimension before"
+                    )
                 indices += [None] * (dim - len(indices)) + [self._as_index(part, place)]
                 dim += 1
             else:
-                raise self.error(tree, f"Unsupported operation: indexing tensor with unsupported index type '{part.type().annotation_str}'. Only ints, slices, lists and tensors are supported")
+                raise self.error(
+                    tree,
+                    f"Unsupported operation: indexing tensor with unsupported index type '{part.type().annotation_str}'. Only ints, slices, lists and tensors are supported",
+                )
         return view, indices
 
     def _as_index(self, value, place):
         """A list of numbers as the tensor of them."""
         type = value.type()
-        if isinstance(type, types.TensorType) or (isinstance(type, types.OptionalType) and isinstance(type.element, types.TensorType)):
+        if isinstance(type, types.TensorType) or (
+            isinstance(type, types.OptionalType) and isinstance(type.element, types.TensorType)
+        ):
             return value
         dtype = self.constant(11 if _innermost(type) is types.BoolType else 4)
         return self.operator("aten::tensor", [value], place, dtype=dtype)
@@ -236,7 +261,9 @@ def _is_index(value):
     type = value.type()
     if isinstance(type, types.OptionalType):
         type = type.element
-    return isinstance(type, types.TensorType) or (isinstance(type, types.ListType) and _innermost(type) in (types.IntType, types.BoolType))
+    return isinstance(type, types.TensorType) or (
+        isinstance(type, types.ListType) and _innermost(type) in (types.IntType, types.BoolType)
+    )
 
 
 def _dimensions_behind_ellipsis(parts):
@@ -244,4 +271,7 @@ def _dimensions_behind_ellipsis(parts):
     place = next((n for n, part in enumerate(parts) if isinstance(part, ast.Constant) and part.value is Ellipsis), None)
     if place is None:
         return 0
-    return sum(not (isinstance(part, ast.Constant) or isinstance(getattr(part, "type", lambda: None)(), types.NoneType)) for part in parts[place + 1 :])
+    return sum(
+        not (isinstance(part, ast.Constant) or isinstance(getattr(part, "type", lambda: None)(), types.NoneType))
+        for part in parts[place + 1 :]
+    )

@@ -41,7 +41,12 @@ def reads_tree(*things):
 def condition(*things):
     def note(answer):
         CONDITIONS.update({id(thing): answer for thing in things})
-        READS_TREE.update({id(thing): lambda emitter, tree, wanted: emitter.bool_value(answer(emitter, tree)[0], tree) for thing in things})
+        READS_TREE.update(
+            {
+                id(thing): lambda emitter, tree, wanted: emitter.bool_value(answer(emitter, tree)[0], tree)
+                for thing in things
+            }
+        )
         return answer
 
     return note
@@ -58,7 +63,13 @@ for _name, _kind in {
         if not args and not kwargs and kind in ("aten::Float", "aten::Int", "aten::Bool", "aten::str"):
             return emitter.constant({"aten::Float": 0.0, "aten::Int": 0, "aten::Bool": False, "aten::str": ""}[kind])
         args = [emitter.value(one, tree) for one in args]
-        already = {"aten::Float": types.FloatType, "aten::Int": types.IntType, "aten::Bool": types.BoolType, "aten::str": types.StringType, "aten::Complex": types.ComplexType}.get(kind)
+        already = {
+            "aten::Float": types.FloatType,
+            "aten::Int": types.IntType,
+            "aten::Bool": types.BoolType,
+            "aten::str": types.StringType,
+            "aten::Complex": types.ComplexType,
+        }.get(kind)
         if already is not None and len(args) == 1 and isinstance(args[0].type(), already):
             return args[0]
         if isinstance(args[0].type(), types.ClassType) and kind == "aten::str" and "__str__" in args[0].type().methods:
@@ -81,8 +92,12 @@ for _name in (
     "modf pow radians sin sinh sqrt tan tanh"
 ).split():
     if aten_table.overloads(f"aten::{_name}"):
-        KNOWN[id(getattr(math, _name))] = lambda emitter, args, kwargs, tree, kind=f"aten::{_name}": emitter.operator(kind, [emitter.value(one, tree) for one in args], tree)
-KNOWN[id(math.remainder)] = lambda emitter, args, kwargs, tree: emitter.operator("aten::mathremainder", [emitter.value(one, tree) for one in args], tree)
+        KNOWN[id(getattr(math, _name))] = lambda emitter, args, kwargs, tree, kind=f"aten::{_name}": emitter.operator(
+            kind, [emitter.value(one, tree) for one in args], tree
+        )
+KNOWN[id(math.remainder)] = lambda emitter, args, kwargs, tree: emitter.operator(
+    "aten::mathremainder", [emitter.value(one, tree) for one in args], tree
+)
 
 
 def _extreme(name):
@@ -112,7 +127,11 @@ def _(emitter, args, kwargs, tree):
         return emitter.constant(len(thing.items) if isinstance(thing, Several) else thing.count)
     if isinstance(thing, sugar.Iteration):
         return thing.length(emitter, emitter.place(tree))
-    if isinstance(thing, Py) and isinstance(thing.object, (tuple, list, dict, str)) and (thing.constant or emitter.loose):
+    if (
+        isinstance(thing, Py)
+        and isinstance(thing.object, (tuple, list, dict, str))
+        and (thing.constant or emitter.loose)
+    ):
         return emitter.constant(len(thing.object))
     value = emitter.value(thing, tree)
     type = value.type()
@@ -132,7 +151,9 @@ def _(emitter, args, kwargs, tree):
         if isinstance(value.type(), types.TensorType):
             values[number] = emitter.operator("aten::IntImplicit", [value], tree)
         elif not isinstance(value.type(), types.IntType):
-            raise emitter.error(tree, f"all inputs of range must be ints, found {value.type().annotation_str} in argument {number}")
+            raise emitter.error(
+                tree, f"all inputs of range must be ints, found {value.type().annotation_str} in argument {number}"
+            )
     if len(values) == 1:
         return sugar.Range(None, values[0], None)
     if len(values) in (2, 3):
@@ -155,9 +176,13 @@ def _(emitter, args, kwargs, tree):
 def _(emitter, args, kwargs, tree):
     items = emitter.iteration(args[0], tree)
     if items.count is not None:
-        return sugar.Static([items.item(emitter, number, emitter.place(tree)) for number in reversed(range(items.count))])
+        return sugar.Static(
+            [items.item(emitter, number, emitter.place(tree)) for number in reversed(range(items.count))]
+        )
     value = emitter.value(items if isinstance(items, sugar.Range) else args[0], tree)
-    return emitter.operator("aten::slice", [value, emitter.constant(None), emitter.constant(None), emitter.constant(-1)], tree)
+    return emitter.operator(
+        "aten::slice", [value, emitter.constant(None), emitter.constant(None), emitter.constant(-1)], tree
+    )
 
 
 @known(print)
@@ -176,7 +201,9 @@ def _(emitter, tree, wanted):
     if isinstance(args[0], (sugar.Iteration, Several)):
         return emitter.iteration_as_list(emitter.iteration(args[0], tree), tree)
     value = emitter.value(args[0], tree)
-    if isinstance(value.type(), (types.TupleType, types.DictType)) or (isinstance(value.type(), types.ClassType) and value.type().is_module):
+    if isinstance(value.type(), (types.TupleType, types.DictType)) or (
+        isinstance(value.type(), types.ClassType) and value.type().is_module
+    ):
         found = emitter.iteration(value, tree)
         if isinstance(value.type(), types.ClassType):
             return found
@@ -191,7 +218,9 @@ def _(emitter, tree, wanted):
     args, kwargs = emitter.arguments(tree)
     if not args:
         keys = [ast.copy_location(ast.Constant(keyword.arg), tree) for keyword in tree.keywords]
-        return emitter.expression_Dict(ast.copy_location(ast.Dict(keys, [keyword.value for keyword in tree.keywords]), tree), wanted)
+        return emitter.expression_Dict(
+            ast.copy_location(ast.Dict(keys, [keyword.value for keyword in tree.keywords]), tree), wanted
+        )
     value = emitter.value(args[0], tree)
     return emitter.operator("aten::dict", [value], tree)
 
@@ -207,7 +236,10 @@ def _(emitter, args, kwargs, tree):
         return emitter.value(Several(thing.node().inputs()), tree)
     items = emitter.iteration(thing, tree)
     if items.count is None:
-        raise emitter.error(tree, "cannot statically infer the length of a tuple made of a list; use a list, or a tuple with written items")
+        raise emitter.error(
+            tree,
+            "cannot statically infer the length of a tuple made of a list; use a list, or a tuple with written items",
+        )
     return Several([items.item(emitter, number, emitter.place(tree)) for number in range(items.count)])
 
 
@@ -256,12 +288,30 @@ def _(emitter, args, kwargs, tree):
             outside.append(value)
         return taken[value]
 
+    if isinstance(callee, sugar.Closure):
+        return _fork_closure(emitter, inner, callee.tree, into, outside)
     if is_value(callee):
         callee = into(callee)
     elif isinstance(callee, sugar.Method):
         callee = sugar.Method(into(callee.value), callee.name)
     inner.graph.place = place
-    result = inner.value(inner.call(callee, [into(one) for one in rest], {name: into(one) for name, one in kwargs.items()}, tree), tree)
+    result = inner.value(
+        inner.call(callee, [into(one) for one in rest], {name: into(one) for name, one in kwargs.items()}, tree), tree
+    )
+    inner.graph.registerOutput(result)
+    inner.graph.eliminate_dead_code()
+    return emitter.graph.insert("prim::fork", outside, [types.FutureType(result.type())], Subgraph=inner.graph).output()
+
+
+def _fork_closure(emitter, inner, tree, into, outside):
+    for node in ast.walk(tree):
+        variable = emitter.variables.get(node.id) if isinstance(node, ast.Name) else None
+        if variable is not None and node.id not in inner.variables:
+            inner.variables[node.id] = sugar.Variable(
+                into(variable.meaning) if is_value(variable.meaning) else variable.meaning
+            )
+    inner.emit_body(tree.body)
+    result = inner.variables["$return"].meaning
     inner.graph.registerOutput(result)
     inner.graph.eliminate_dead_code()
     return emitter.graph.insert("prim::fork", outside, [types.FutureType(result.type())], Subgraph=inner.graph).output()
@@ -276,7 +326,9 @@ def _(emitter, args, kwargs, tree):
 def _(emitter, args, kwargs, tree):
     message = emitter.value(args[0], tree)
     level = kwargs.get("stacklevel") or (args[2] if len(args) > 2 else None)
-    emitter.operator("aten::warn", [message, emitter.value(level, tree) if level is not None else emitter.constant(2)], tree)
+    emitter.operator(
+        "aten::warn", [message, emitter.value(level, tree) if level is not None else emitter.constant(2)], tree
+    )
     return emitter.constant(None)
 
 
@@ -331,7 +383,14 @@ def _(emitter, tree):
         return hasattr(cresset.Tensor, name), {}, {}
     if not isinstance(type, types.ClassType):
         raise emitter.error(tree, f"hasattr's first argument must be an object, got {type.annotation_str}")
-    return any(name in table for table in (type.attributes, type.constants, type.methods, type.properties, type.static_methods)), {}, {}
+    return (
+        any(
+            name in table
+            for table in (type.attributes, type.constants, type.methods, type.properties, type.static_methods)
+        ),
+        {},
+        {},
+    )
 
 
 @condition(cresset.is_tensor)
@@ -358,7 +417,12 @@ def _(emitter, tree):
             continue
         named = _python_object(emitter, option)
         if isinstance(named, tuple):
-            read += [one if one is dict else annotating.from_python(one, emitter.unit.class_type, emitter.source.range_of(option)) for one in named]
+            read += [
+                one
+                if one is dict
+                else annotating.from_python(one, emitter.unit.class_type, emitter.source.range_of(option))
+                for one in named
+            ]
         elif isinstance(named, type) and issubclass(named, nn.Module):
             read.append(named)
         else:
@@ -372,7 +436,11 @@ def _(emitter, tree):
 
 
 def _alternatives(tree):
-    return [*_alternatives(tree.left), *_alternatives(tree.right)] if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitOr) else [tree]
+    return (
+        [*_alternatives(tree.left), *_alternatives(tree.right)]
+        if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitOr)
+        else [tree]
+    )
 
 
 def _python_object(emitter, tree):
@@ -386,7 +454,11 @@ def _fits(actual, option):
     if option is dict:
         return isinstance(actual, types.DictType)
     if isinstance(option, type):
-        return isinstance(actual, types.ClassType) and actual.python_class is not None and issubclass(actual.python_class, option)
+        return (
+            isinstance(actual, types.ClassType)
+            and actual.python_class is not None
+            and issubclass(actual.python_class, option)
+        )
     return actual.isSubtypeOf(option)
 
 
@@ -397,7 +469,13 @@ def ask_type(emitter, tree, options, whole):
         return any(option == types.AnyTupleType() for option in options), {}, {}
     value = emitter.value(meaning, tree)
     actual = value.type()
-    members = [actual.element, types.NoneType()] if isinstance(actual, types.OptionalType) else list(actual.members) if isinstance(actual, types.UnionType) else [actual]
+    members = (
+        [actual.element, types.NoneType()]
+        if isinstance(actual, types.OptionalType)
+        else list(actual.members)
+        if isinstance(actual, types.UnionType)
+        else [actual]
+    )
     fitting = [member for member in members if any(_fits(member, option) for option in options)]
     name = tree.id if isinstance(tree, ast.Name) else None
     if len(fitting) == len(members):

@@ -12,7 +12,12 @@ from ...graph.graph import Value
 from ...ops import aten_table
 from .errors import CompileError
 
-_IMPLICIT = {types.IntType: "aten::IntImplicit", types.FloatType: "aten::FloatImplicit", types.NumberType: "aten::ScalarImplicit", types.ComplexType: "aten::ComplexImplicit"}
+_IMPLICIT = {
+    types.IntType: "aten::IntImplicit",
+    types.FloatType: "aten::FloatImplicit",
+    types.NumberType: "aten::ScalarImplicit",
+    types.ComplexType: "aten::ComplexImplicit",
+}
 _DEFAULT_WORDS = {"Mean": 1, "contiguous_format": 0, "preserve_format": 1, "long": 4, "strided": 0, "None": None}
 
 
@@ -26,7 +31,11 @@ def formals(schema):
             continue
         fixed = re.fullmatch(r"(?:int|float|SymInt|bool)\[(\d+)\]\??", argument.type)
         found.append((argument, types.parse_schema_type(argument.type), int(fixed[1]) if fixed else None))
-    returns = [] if [r.type for r in schema.returns] == ["..."] else [types.parse_schema_type(result.type) for result in schema.returns]
+    returns = (
+        []
+        if [r.type for r in schema.returns] == ["..."]
+        else [types.parse_schema_type(result.type) for result in schema.returns]
+    )
     return found, returns
 
 
@@ -53,7 +62,10 @@ def match_operator(emitter, kind, args, kwargs, place):
         raise CompileError(place, f"{reasons[0][1]}\n\nDeclaration: {reasons[0][0]}\n\nThe call is")
     text = "".join(f"\n  {schema}\n  {reason}\n" for schema, reason in reasons)
     given = ", ".join([*(str(a.type()) for a in args), *(f"{k}={v.type()}" for k, v in kwargs.items())])
-    raise CompileError(place, f"Arguments for call are not valid ({given}).\nThe following variants are available:\n{text}\nThe original call is")
+    raise CompileError(
+        place,
+        f"Arguments for call are not valid ({given}).\nThe following variants are available:\n{text}\nThe original call is",
+    )
 
 
 def match_schema(schema, args, kwargs, convert):
@@ -86,20 +98,37 @@ def match_schema(schema, args, kwargs, convert):
             raise Mismatch(f"Argument {argument.name} not provided.")
         plan.append(convert_plan(value, formal, length, known, convert, argument.name))
     if left:
-        raise Mismatch(f"Expected at most {sum(not p[0].keyword_only for p in parameters)} arguments but found {len(args)} positional arguments.")
+        raise Mismatch(
+            f"Expected at most {sum(not p[0].keyword_only for p in parameters)} arguments but found {len(args)} positional arguments."
+        )
     unknown = set(kwargs) - used
     if unknown:
         raise Mismatch(f"Unknown keyword argument '{min(unknown)}'.")
-    for step, (argument, formal, _) in zip(plan, parameters, strict=False):  # what a later argument widened must still take the earlier ones
-        if isinstance(step, Value) and formal is not None and types.has_variables(formal) and not step.type().isSubtypeOf(types.substitute(formal, known)):
-            raise Mismatch(f"Could not match type {step.type()} to {types.substitute(formal, known)} in argument '{argument.name}'.")
+    for step, (argument, formal, _) in zip(
+        plan, parameters, strict=False
+    ):  # what a later argument widened must still take the earlier ones
+        if (
+            isinstance(step, Value)
+            and formal is not None
+            and types.has_variables(formal)
+            and not step.type().isSubtypeOf(types.substitute(formal, known))
+        ):
+            raise Mismatch(
+                f"Could not match type {step.type()} to {types.substitute(formal, known)} in argument '{argument.name}'."
+            )
     return plan, known
 
 
 def _rest_is_a_list(parameters, position, formal, length, first):
     """Whether the last list may be given item by item: x.view(2, 3), torch.zeros(2, 3)."""
     last = position == len(parameters) - 1 or parameters[position + 1][0].keyword_only
-    return last and isinstance(formal, types.ListType) and length is None and not types.has_variables(formal) and not isinstance(first.type(), (types.ListType, types.TupleType))
+    return (
+        last
+        and isinstance(formal, types.ListType)
+        and length is None
+        and not types.has_variables(formal)
+        and not isinstance(first.type(), (types.ListType, types.TupleType))
+    )
 
 
 def list_plan(values, formal, name):
@@ -123,21 +152,33 @@ def convert_plan(value, formal, length, known, convert, name=""):
         return ("repeat", inner, value, length)
     if actual.isSubtypeOf(formal):
         return value
-    if isinstance(actual, types.TupleType) and isinstance(inner, types.ListType) and all(part.isSubtypeOf(inner.element) for part in actual.elements()):
+    if (
+        isinstance(actual, types.TupleType)
+        and isinstance(inner, types.ListType)
+        and all(part.isSubtypeOf(inner.element) for part in actual.elements())
+    ):
         return ("tuple", inner, value)
-    if isinstance(actual, types.TupleType) and isinstance(inner, types.ListType) and convert and all(
-        part.isSubtypeOf(inner.element) or isinstance(part, types.TensorType) for part in actual.elements()
+    if (
+        isinstance(actual, types.TupleType)
+        and isinstance(inner, types.ListType)
+        and convert
+        and all(part.isSubtypeOf(inner.element) or isinstance(part, types.TensorType) for part in actual.elements())
     ):
         return ("tuple", inner, value)
     if isinstance(actual, types.StringType) and isinstance(inner, types.DeviceObjType):
         return ("call", "aten::device", value, types.DeviceObjType())
     if convert and isinstance(actual, types.TensorType) and type(inner) in _IMPLICIT:
         return ("call", _IMPLICIT[type(inner)], value, inner)
-    if isinstance(actual, types.ListType) and isinstance(inner, types.ListType) and value.node().kind() == "prim::ListConstruct" and all(
-        item.type().isSubtypeOf(inner.element) for item in value.node().inputs()
+    if (
+        isinstance(actual, types.ListType)
+        and isinstance(inner, types.ListType)
+        and value.node().kind() == "prim::ListConstruct"
+        and all(item.type().isSubtypeOf(inner.element) for item in value.node().inputs())
     ):
         return ("list", inner, value.node().inputs())  # a list written in place takes the type that is asked for
-    raise Mismatch(f"Expected a value of type '{formal.annotation_str}' for argument '{name}' but instead found type '{actual.annotation_str}'.")
+    raise Mismatch(
+        f"Expected a value of type '{formal.annotation_str}' for argument '{name}' but instead found type '{actual.annotation_str}'."
+    )
 
 
 def carry_out(emitter, step):
@@ -167,7 +208,11 @@ def carry_out(emitter, step):
 
 def default_constant(emitter, formal, value, length=None):
     """The constant that a parameter's default is."""
-    value = _DEFAULT_WORDS.get(value, value) if isinstance(value, str) and not isinstance(formal, types.StringType) else value
+    value = (
+        _DEFAULT_WORDS.get(value, value)
+        if isinstance(value, str) and not isinstance(formal, types.StringType)
+        else value
+    )
     inner = formal.element if isinstance(formal, types.OptionalType) else formal
     if value is None:
         return emitter.constant(None)
@@ -209,7 +254,10 @@ def match_function(emitter, function_schema, args, kwargs, place, skip_self=Fals
         if left and not argument.kwarg_only:
             value = left.pop(0)
             if argument.name in kwargs:
-                raise CompileError(place, f"{name}(): argument '{argument.name}' is given twice. Declaration: {function_schema}. The call is")
+                raise CompileError(
+                    place,
+                    f"{name}(): argument '{argument.name}' is given twice. Declaration: {function_schema}. The call is",
+                )
         elif argument.name in kwargs:
             value = kwargs[argument.name]
             used.add(argument.name)
@@ -217,13 +265,27 @@ def match_function(emitter, function_schema, args, kwargs, place, skip_self=Fals
             plan.append(("python", argument))
             continue
         else:
-            raise CompileError(place, f"{name}() is missing value for argument '{argument.name}'. Declaration: {function_schema}. The call is")
+            raise CompileError(
+                place,
+                f"{name}() is missing value for argument '{argument.name}'. Declaration: {function_schema}. The call is",
+            )
         try:
             plan.append(convert_plan(value, argument.type, argument.broadcast, {}, True, argument.name))
         except Mismatch as reason:
             raise CompileError(place, f"{name}() {reason}\n\nDeclaration: {function_schema}. The call is") from None
     if left:
-        raise CompileError(place, f"{name}() expected at most {len(parameters)} argument(s) but received {len(args)} argument(s). Declaration: {function_schema}. The call is")
+        raise CompileError(
+            place,
+            f"{name}() expected at most {len(parameters)} argument(s) but received {len(args)} argument(s). Declaration: {function_schema}. The call is",
+        )
     if unknown := set(kwargs) - used:
-        raise CompileError(place, f"{name}() got an unknown keyword argument '{min(unknown)}'. Declaration: {function_schema}. The call is")
-    return [emitter.literal(step[1].default_value, step[1].type) if isinstance(step, tuple) and step[0] == "python" else carry_out(emitter, step) for step in plan]
+        raise CompileError(
+            place,
+            f"{name}() got an unknown keyword argument '{min(unknown)}'. Declaration: {function_schema}. The call is",
+        )
+    return [
+        emitter.literal(step[1].default_value, step[1].type)
+        if isinstance(step, tuple) and step[0] == "python"
+        else carry_out(emitter, step)
+        for step in plan
+    ]

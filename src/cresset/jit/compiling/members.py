@@ -24,7 +24,14 @@ _TENSOR = {
     "is_vulkan": "prim::is_vulkan", "is_mtia": "prim::is_mtia", "is_ipu": "prim::is_ipu", "name": "prim::name", "itemsize": "prim::itemsize", "nbytes": "prim::nbytes",
 }  # fmt: skip
 # Methods of tensors whose operator has another name.
-_TENSOR_METHODS = {"is_inference": "aten::is_inference", "storage": "aten::storage", "new_tensor": "aten::new_tensor", "numel": "aten::numel", "nelement": "aten::numel", "ndimension": "aten::dim"}
+_TENSOR_METHODS = {
+    "is_inference": "aten::is_inference",
+    "storage": "aten::storage",
+    "new_tensor": "aten::new_tensor",
+    "numel": "aten::numel",
+    "nelement": "aten::numel",
+    "ndimension": "aten::dim",
+}
 # Python's methods of lists, dicts and text that operators do not have under the same name.
 _RENAMED = {"__len__": "aten::len", "__getitem__": "aten::__getitem__", "__contains__": "aten::__contains__"}
 
@@ -36,6 +43,9 @@ class Members:
         """What `base.name` means."""
         if isinstance(base, Py):
             return self._python_member(base, name, tree)
+        special = None if is_value(base) else self.unit.special_member(base, name, self, tree)
+        if special is not None:
+            return special
         if isinstance(base, sugar.Super):
             return self._super_member(base, name, tree)
         if isinstance(base, sugar.ClassMaker):
@@ -57,11 +67,25 @@ class Members:
             return self.graph.insert(f"prim::Enum{name.capitalize()}", [base], [result]).output()
         if isinstance(type, types.DeviceObjType) and name in ("type", "index"):
             return self.operator(f"prim::{name}", [base], place)
-        if isinstance(type, (types.ListType, types.DictType, types.StringType, types.FutureType, types.GeneratorType, types.TupleType, types.IntType, types.FloatType, types.ComplexType)):
+        if isinstance(
+            type,
+            (
+                types.ListType,
+                types.DictType,
+                types.StringType,
+                types.FutureType,
+                types.GeneratorType,
+                types.TupleType,
+                types.IntType,
+                types.FloatType,
+                types.ComplexType,
+            ),
+        ):
             return Method(base, name)
         if isinstance(type, types.OptionalType):
             raise self.error(
-                tree, f"'{type.annotation_str}' object has no attribute or method '{name}'. Refine it first, for example with `if x is not None:` on a variable (attributes of self are not refined)"
+                tree,
+                f"'{type.annotation_str}' object has no attribute or method '{name}'. Refine it first, for example with `if x is not None:` on a variable (attributes of self are not refined)",
             )
         raise self.error(tree, f"'{type.annotation_str}' object has no attribute or method '{name}'")
 
@@ -75,7 +99,11 @@ class Members:
         try:
             return Py(getattr(base.object, name), constant=True)
         except AttributeError:
-            what = f"module '{base.object.__name__}'" if isinstance(base.object, python_types.ModuleType) else f"'{type(base.object).__name__}' object"
+            what = (
+                f"module '{base.object.__name__}'"
+                if isinstance(base.object, python_types.ModuleType)
+                else f"'{type(base.object).__name__}' object"
+            )
             raise self.error(tree, f"{what} has no attribute or method '{name}'") from None
 
     def python_value(self, meaning, tree):
@@ -94,13 +122,19 @@ class Members:
         if isinstance(thing, (tuple, list)) and (meaning.constant or self.loose):
             parts = [self.python_value(Py(item, True), tree) for item in thing]
             if isinstance(thing, list):
-                return self.graph.insert("prim::ListConstruct", parts, [types.ListType(parts[0].type() if parts else types.TensorType())]).output()
-            return self.graph.insert("prim::TupleConstruct", parts, [types.TupleType(part.type() for part in parts)]).output()
+                return self.graph.insert(
+                    "prim::ListConstruct", parts, [types.ListType(parts[0].type() if parts else types.TensorType())]
+                ).output()
+            return self.graph.insert(
+                "prim::TupleConstruct", parts, [types.TupleType(part.type() for part in parts)]
+            ).output()
         if isinstance(thing, cresset.Tensor) and meaning.constant:
             return self.constant(thing, types.TensorType())
         function = self.unit.as_function(thing)
         if function is not None:
-            return self.graph.insert("prim::Constant", (), [types.FunctionType(function)], name=function.name, function=function).output()
+            return self.graph.insert(
+                "prim::Constant", (), [types.FunctionType(function)], name=function.name, function=function
+            ).output()
         raise self.error(
             tree,
             f"python value of type '{type(thing).__name__}' cannot be used as a value. Perhaps it is a closed over global variable? "
@@ -128,7 +162,12 @@ class Members:
         if name in type.failed:
             raise self.error(tree, f"Module '{_short(type)}' has no attribute '{name}' ({type.failed[name]})")
         what = "Module" if type.is_module else "Tried to access nonexistent attribute or method"
-        raise self.error(tree, f"Module '{_short(type)}' has no attribute '{name}'" if type.is_module else f"{what} '{name}' of type '{type.annotation_str}'.")
+        raise self.error(
+            tree,
+            f"Module '{_short(type)}' has no attribute '{name}'"
+            if type.is_module
+            else f"{what} '{name}' of type '{type.annotation_str}'.",
+        )
 
     def _constant_member(self, type, name, tree):
         value = type.constants[name]
@@ -136,7 +175,11 @@ class Members:
             return self.constant(value)
         if isinstance(value, enum.Enum):
             return self.constant(value, self.unit.class_type(value.__class__))
-        return self.literal(value, self.unit.infer(value)) if self.unit.infer(value) is not None else Py(value, constant=True)
+        return (
+            self.literal(value, self.unit.infer(value))
+            if self.unit.infer(value) is not None
+            else Py(value, constant=True)
+        )
 
     def set_member(self, target, value, tree):
         base = self.emit_value(target.value)
@@ -158,7 +201,9 @@ class Members:
             if self.owner is type and not type.is_module and self.in_init:
                 type.attributes[name] = value.type()
             else:
-                raise self.error(tree, f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?")
+                raise self.error(
+                    tree, f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?"
+                )
         wanted = type.attributes[name]
         if not value.type().isSubtypeOf(wanted):
             value = self._fit(value, wanted, name, tree)
@@ -171,7 +216,10 @@ class Members:
         try:
             return carry_out(self, convert_plan(value, wanted, None, {}, False))
         except Mismatch:
-            raise self.error(tree, f"Wrong type for attribute assignment '{name}'. Expected {wanted.annotation_str} but got {value.type().annotation_str}") from None
+            raise self.error(
+                tree,
+                f"Wrong type for attribute assignment '{name}'. Expected {wanted.annotation_str} but got {value.type().annotation_str}",
+            ) from None
 
     def _set_tensor_member(self, base, name, value, tree):
         if name == "data":
@@ -185,7 +233,9 @@ class Members:
         if isinstance(type, types.EnumType) and name in type.members:
             return self.graph.insertConstant(type.members[name], type)
         if name == "__new__":
-            return sugar.Special(lambda args, kwargs, tree: self.graph.insert("prim::CreateObject", (), [type]).output())
+            return sugar.Special(
+                lambda args, kwargs, tree: self.graph.insert("prim::CreateObject", (), [type]).output()
+            )
         if name in getattr(type, "static_methods", {}):
             return sugar.Compiled(type.static_methods[name])
         raise self.error(tree, f"class {type.annotation_str} has no attribute '{name}'")
@@ -215,13 +265,23 @@ class Members:
     def module_items(self, value, tree, values=False):
         """What a loop over a container of modules goes through."""
         kind = value.type().python_class
-        if kind is None or not issubclass(kind, (nn.ModuleList, nn.Sequential, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)):
-            raise self.error(tree, f"Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable, got {_short(value.type())}")
+        if kind is None or not issubclass(
+            kind, (nn.ModuleList, nn.Sequential, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
+        ):
+            raise self.error(
+                tree,
+                f"Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable, got {_short(value.type())}",
+            )
         if issubclass(kind, (nn.ParameterList, nn.ParameterDict)):
             names = list(value.type().attributes)
             names = [name for name in names if name in value.type().parameters]
-            items = [self.graph.insert("prim::GetAttr", [value], [value.type().attributes[name]], name=name).output() for name in names]
-            return sugar.Static([self.constant(name) for name in names] if issubclass(kind, nn.ParameterDict) and not values else items)
+            items = [
+                self.graph.insert("prim::GetAttr", [value], [value.type().attributes[name]], name=name).output()
+                for name in names
+            ]
+            return sugar.Static(
+                [self.constant(name) for name in names] if issubclass(kind, nn.ParameterDict) and not values else items
+            )
         names = self.module_names(value)
         if issubclass(kind, nn.ModuleDict) and not values:
             return sugar.Static([self.constant(name) for name in names])
@@ -236,7 +296,9 @@ class Members:
         modules = lambda: [self.submodule(value, one, tree) for one in names]  # noqa: E731
         known = {
             "__len__": lambda a, k, t: self.constant(len(names)),
-            "named_children": lambda a, k, t: sugar.Static([sugar.Several([self.constant(one), self.submodule(value, one, t)]) for one in names]),
+            "named_children": lambda a, k, t: sugar.Static(
+                [sugar.Several([self.constant(one), self.submodule(value, one, t)]) for one in names]
+            ),
             "children": lambda a, k, t: sugar.Static(modules()),
         }
         if issubclass(kind, nn.ModuleDict):
@@ -263,7 +325,9 @@ class Members:
         if name in type.overloads:
             return self._overloaded(value, type.overloads[name], args, kwargs, tree)
         if name not in type.methods:
-            raise self.error(tree, f"Tried to access nonexistent attribute or method '{name}' of type '{type.annotation_str}'.")
+            raise self.error(
+                tree, f"Tried to access nonexistent attribute or method '{name}' of type '{type.annotation_str}'."
+            )
         function = self.unit.defined(type.methods[name], place)
         from .matching import match_function
 

@@ -13,7 +13,15 @@ from cresset import nn
 from ...graph import types
 from ...graph.function import Function
 from ...graph.scalar_types import number_of
-from ..marks import Attribute, FunctionModifiers, _get_overloaded_methods, _qualified_name, get_torchscript_modifier, is_ignored_fn, should_drop
+from ..marks import (
+    Attribute,
+    FunctionModifiers,
+    _get_overloaded_methods,
+    _qualified_name,
+    get_torchscript_modifier,
+    is_ignored_fn,
+    should_drop,
+)
 from . import annotating, sugar
 from .builtins import definition_of, kind_of, method_definition
 from .errors import CompileError
@@ -34,7 +42,9 @@ class Modules:
         made = types.ClassType("", True, python)
         hints = self._hints(module)
         for name, parameter in module._parameters.items():
-            made.attributes[name] = hints.get(name) or (types.TensorType() if parameter is not None else types.NoneType())
+            made.attributes[name] = hints.get(name) or (
+                types.TensorType() if parameter is not None else types.NoneType()
+            )
             if parameter is not None:
                 made.parameters.add(name)
         for name, buffer in module._buffers.items():
@@ -65,7 +75,12 @@ class Modules:
         for one in reversed(type(module).__mro__):
             scope = None
             for name, hint in one.__dict__.get("__annotations__", {}).items():
-                if _is_final(hint) or (name not in module.__dict__ and name not in module._parameters and name not in module._buffers and name not in module._modules):
+                if _is_final(hint) or (
+                    name not in module.__dict__
+                    and name not in module._parameters
+                    and name not in module._buffers
+                    and name not in module._modules
+                ):
                     continue
                 try:
                     if isinstance(hint, str):
@@ -84,16 +99,18 @@ class Modules:
         for one in type(module).__mro__:
             names |= {name: None for name, hint in one.__dict__.get("__annotations__", {}).items() if _is_final(hint)}
         for name in names:
-            if name in made.attributes:
-                if name in module._modules or name in module._parameters or name in module._buffers:
-                    continue
+            if name in module._modules or name in module._parameters or name in module._buffers:
+                continue
             if not hasattr(module, name):
                 continue
             value = getattr(module, name)
             if isinstance(value, (cresset.Tensor, nn.Module)):
                 continue
             if self.infer(value) is None and value != [] and value != ():
-                warnings.warn(f"'{name}' was found in ScriptModule constants, but its type '{type(value).__name__}' is not one that a constant may have. Consider removing it.", stacklevel=2)
+                warnings.warn(
+                    f"'{name}' was found in ScriptModule constants, but its type '{type(value).__name__}' is not one that a constant may have. Consider removing it.",
+                    stacklevel=2,
+                )
                 continue
             made.constants[name] = value
 
@@ -107,25 +124,48 @@ class Modules:
                 made.attributes[name] = annotating.from_python(value.type, self.class_type)
             elif name in hints:
                 made.attributes[name] = hints[name]
-            elif callable(value) and (inspect.isfunction(value) or kind_of(value) is not None or definition_of(value) is not None or self.as_function(value) is not None):
-                made.constants[name] = value
-            elif number_of(value) is not value:
+            elif callable(value) and (
+                inspect.isfunction(value)
+                or kind_of(value) is not None
+                or definition_of(value) is not None
+                or self.as_function(value) is not None
+            ) or number_of(value) is not value:
                 made.constants[name] = value
             else:
                 found = self.infer(value)
                 if found is not None:
                     made.attributes[name] = found
                 elif isinstance(value, (list, tuple, dict)) and not value:
-                    made.failed[name] = f"an empty {type(value).__name__} has no type; annotate the attribute in the class"
+                    made.failed[name] = (
+                        f"an empty {type(value).__name__} has no type; annotate the attribute in the class"
+                    )
                 else:
-                    made.failed[name] = f"(This attribute exists on the Python module, but we failed to convert Python type: '{type(value).__name__}' to a TorchScript type.)"
+                    made.failed[name] = (
+                        f"(This attribute exists on the Python module, but we failed to convert Python type: '{type(value).__name__}' to a TorchScript type.)"
+                    )
 
     def _key(self, module, made):
         """What tells one module type from another."""
-        hooks = tuple(id(hook) for table in (module._forward_hooks, module._forward_pre_hooks) for hook in table.values())
-        constants = tuple((name, type(value).__name__, value if _hashable(value) else repr(value)) for name, value in sorted(made.constants.items()))
-        attributes = tuple((name, id(one) if isinstance(one, types.ClassType) else str(one)) for name, one in made.attributes.items())
-        return (made.python_class, attributes, constants, tuple(sorted(made.failed)), frozenset(made.parameters), frozenset(made.buffers), hooks, getattr(module, "_jit_override_qualname", None))
+        hooks = tuple(
+            id(hook) for table in (module._forward_hooks, module._forward_pre_hooks) for hook in table.values()
+        )
+        constants = tuple(
+            (name, type(value).__name__, value if _hashable(value) else repr(value))
+            for name, value in sorted(made.constants.items())
+        )
+        attributes = tuple(
+            (name, id(one) if isinstance(one, types.ClassType) else str(one)) for name, one in made.attributes.items()
+        )
+        return (
+            made.python_class,
+            attributes,
+            constants,
+            tuple(sorted(made.failed)),
+            frozenset(made.parameters),
+            frozenset(made.buffers),
+            hooks,
+            getattr(module, "_jit_override_qualname", None),
+        )
 
     # ---- methods
 
@@ -133,13 +173,20 @@ class Modules:
         python = made.python_class
         if not issubclass(python, _CONTAINERS) or issubclass(python, nn.Sequential) or "forward" in python.__dict__:
             forward = getattr(python, "forward", None)
-            if inspect.isfunction(forward) and forward.__qualname__ != "Module.forward" and not forward.__name__.startswith("_forward_unimplemented"):
+            if (
+                inspect.isfunction(forward)
+                and forward.__qualname__ != "Module.forward"
+                and not forward.__name__.startswith("_forward_unimplemented")
+            ):
                 self.declare_method(made, "forward")
         for name in dir(python):
             thing = inspect.getattr_static(python, name)
             if inspect.isfunction(thing) and get_torchscript_modifier(thing) == FunctionModifiers.EXPORT:
                 self.declare_method(made, name)
-        for table, into in ((module._forward_pre_hooks, made.forward_pre_hooks), (module._forward_hooks, made.forward_hooks)):
+        for table, into in (
+            (module._forward_pre_hooks, made.forward_pre_hooks),
+            (module._forward_hooks, made.forward_hooks),
+        ):
             for hook in table.values():
                 if is_ignored_fn(hook):
                     continue
@@ -149,7 +196,12 @@ class Modules:
         def compile(function):
             compile_into(self, function, read(hook), self_type=made)
 
-        return Function(self.free_name(f"{made.qualified_name}.{getattr(hook, '__name__', 'hook')}"), owner=made, compile=compile, original=hook)
+        return Function(
+            self.free_name(f"{made.qualified_name}.{getattr(hook, '__name__', 'hook')}"),
+            owner=made,
+            compile=compile,
+            original=hook,
+        )
 
     def declare_method(self, made, name):
         """Let the type have the method, compiled later. Gives whether there is such a method."""
@@ -172,7 +224,10 @@ class Modules:
 
     def add_method(self, made, name, function):
         ours = (function.__module__ or "").startswith("cresset.")
-        defined_in = next((one for one in (made.python_class or object).__mro__ if function in one.__dict__.values()), made.python_class)
+        defined_in = next(
+            (one for one in (made.python_class or object).__mro__ if function in one.__dict__.values()),
+            made.python_class,
+        )
 
         def compile(compiled):
             compile_into(self, compiled, read(function), self_type=made, loose=ours, defined_in=defined_in)
@@ -194,7 +249,9 @@ class Modules:
                 definition.tree.args.defaults = []
                 compile_into(self, compiled, definition, self_type=made, given={a.name: a.type for a in arguments})
 
-            made.methods[mangled] = Function(f"{made.qualified_name}.{mangled}", owner=made, compile=compile, original=function)
+            made.methods[mangled] = Function(
+                f"{made.qualified_name}.{mangled}", owner=made, compile=compile, original=function
+            )
             names.append(mangled)
         return names
 
@@ -203,7 +260,9 @@ class Modules:
 
         def compile(function):
             definition = read(nn.Sequential.forward)
-            first = next((one for one in made.attributes.values() if isinstance(one, types.ClassType) and one.is_module), None)
+            first = next(
+                (one for one in made.attributes.values() if isinstance(one, types.ClassType) and one.is_module), None
+            )
             given = {}
             if first is not None and "forward" in first.methods:
                 arguments = self.defined(first.methods["forward"], definition.place).schema.arguments
@@ -231,7 +290,9 @@ class Modules:
         if not inspect.isfunction(function):
             return None
         if should_drop(function):
-            return sugar.Special(lambda args, kwargs, tree: emitter.dropped_call(self.ignored(function, made).schema, tree))
+            return sugar.Special(
+                lambda args, kwargs, tree: emitter.dropped_call(self.ignored(function, made).schema, tree)
+            )
         if is_ignored_fn(function):
             made.ignored[name] = function
             left = self.ignored(function, made)
@@ -243,7 +304,10 @@ class Modules:
     def _property(self, value, name, thing, emitter, place):
         made = value.type()
         if is_ignored_fn(thing.fget) or name in getattr(made.python_class, "__jit_unused_properties__", ()):
-            raise CompileError(place, f"property '{name}' of {made.python_class.__name__} is not compiled (it is marked unused or ignored)")
+            raise CompileError(
+                place,
+                f"property '{name}' of {made.python_class.__name__} is not compiled (it is marked unused or ignored)",
+            )
         self.add_method(made, f"{name}_getter", thing.fget)
         if thing.fset is not None:
             self.add_method(made, f"{name}_setter", thing.fset)
@@ -255,7 +319,11 @@ _OWN = set(nn.Module().__dict__)
 
 
 def _is_final(hint):
-    return hint is typing.Final or typing.get_origin(hint) is typing.Final or (isinstance(hint, str) and "Final" in hint.partition("[")[0])
+    return (
+        hint is typing.Final
+        or typing.get_origin(hint) is typing.Final
+        or (isinstance(hint, str) and "Final" in hint.partition("[")[0])
+    )
 
 
 def _scope(python):

@@ -47,7 +47,12 @@ def always_leaves(statements):
     for statement in statements:
         if isinstance(statement, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
             return True
-        if isinstance(statement, ast.If) and statement.orelse and always_leaves(statement.body) and always_leaves(statement.orelse):
+        if (
+            isinstance(statement, ast.If)
+            and statement.orelse
+            and always_leaves(statement.body)
+            and always_leaves(statement.orelse)
+        ):
             return True
         if isinstance(statement, ast.With) and always_leaves(statement.body):
             return True
@@ -123,7 +128,9 @@ class Statements:
         if isinstance(value, bool):
             self.refine(yes if value else no)
             return self.emit_body(tree.body if value else tree.orelse)
-        return self.branch(value, (yes, no), lambda: self.emit_body(tree.body), lambda: self.emit_body(tree.orelse), tree)
+        return self.branch(
+            value, (yes, no), lambda: self.emit_body(tree.body), lambda: self.emit_body(tree.orelse), tree
+        )
 
     def emit_leaving_if(self, tree, rest):
         """An If with a return, break or continue inside, and the statements behind it: see Note [Leaving early]."""
@@ -190,7 +197,8 @@ class Statements:
             return carry_out(self, convert_plan(value, wanted, None, {}, False))
         except Mismatch:
             raise self.error(
-                tree, f"Return value was annotated as having type {wanted.annotation_str} but is actually of type {value.type().annotation_str}"
+                tree,
+                f"Return value was annotated as having type {wanted.annotation_str} but is actually of type {value.type().annotation_str}",
             ) from None
 
     def emit_Break(self, tree):
@@ -230,7 +238,11 @@ class Statements:
             if not isinstance(message.type(), types.StringType):
                 message = self.operator("aten::str", [message], tree)
             text = message.node().attributes.get("value") if message.node().kind() == "prim::Constant" else None
-            message = self.constant(f"AssertionError: {text}") if text is not None else self.operator("aten::add", [self.constant("AssertionError: "), message], tree)
+            message = (
+                self.constant(f"AssertionError: {text}")
+                if text is not None
+                else self.operator("aten::add", [self.constant("AssertionError: "), message], tree)
+            )
             self.graph.insert("prim::RaiseException", [message, self.constant("builtins.AssertionError")], 0)
             return True
 
@@ -323,7 +335,10 @@ class Statements:
     def _unrolled_with_exits(self, tree, items, place):
         """Rounds one in the other, so that leaving one skips those behind it."""
         if has(tree.body, (ast.Break, ast.Continue)):
-            raise NotSupportedError(self.source.range_of(tree), "break and continue in a loop over modules or a tuple, which is unrolled, aren't supported")
+            raise NotSupportedError(
+                self.source.range_of(tree),
+                "break and continue in a loop over modules or a tuple, which is unrolled, aren't supported",
+            )
         self._set("$returned", False, tree)
 
         def round(number):
@@ -345,6 +360,11 @@ class Statements:
         if isinstance(tree.value, ast.Constant) and isinstance(tree.value.value, (str, type(Ellipsis))):
             return  # documentation
         self.emit(tree.value)
+
+    def emit_FunctionDef(self, tree):
+        if not tree.name.startswith("__forked_function") or tree.args.args:
+            raise UnsupportedNodeError(self.source.range_of(tree), tree)
+        self.variables[tree.name] = Variable(sugar.Closure(tree))
 
     def emit_Pass(self, tree):
         pass
@@ -373,7 +393,10 @@ class Statements:
             try:
                 return carry_out(self, convert_plan(value, wanted, None, {}, False))
             except Mismatch:
-                raise self.error(tree, f"Variable is annotated with type {wanted.annotation_str} but is being assigned to a value of type {value.type().annotation_str}") from None
+                raise self.error(
+                    tree,
+                    f"Variable is annotated with type {wanted.annotation_str} but is being assigned to a value of type {value.type().annotation_str}",
+                ) from None
         if value.type() != wanted and not isinstance(value.type(), types.TensorType):
             return self.graph.insert("prim::unchecked_cast", [value], [wanted]).output()
         return value
@@ -427,7 +450,9 @@ class Statements:
             elif isinstance(value.type(), types.ClassType) and value.type().is_module:
                 return self.unpack(self.iteration(value, tree), tree, count)
             else:
-                raise self.error(tree, f"Provided value of type {value.type().annotation_str} cannot be unpacked as a tuple")
+                raise self.error(
+                    tree, f"Provided value of type {value.type().annotation_str} cannot be unpacked as a tuple"
+                )
         if count is not None and len(parts) != count:
             raise self.error(tree, f"Expected {count} values to unpack but found {len(parts)}")
         return parts
@@ -465,7 +490,9 @@ class Statements:
                     raise self.error(tree, f"'{target.id}' is not a variable that could be deleted")
                 self.variables[target.id] = None
             else:
-                raise self.error(tree, "del statements are only supported for deleting list and dict items and variables")
+                raise self.error(
+                    tree, "del statements are only supported for deleting list and dict items and variables"
+                )
 
     # ---- with
 
@@ -474,8 +501,13 @@ class Statements:
         for item in tree.items:
             meaning = self.emit_manager(item.context_expr)
             value = self.value(meaning, item.context_expr)
-            if not isinstance(value.type(), types.ClassType) or not {"__enter__", "__exit__"} <= set(value.type().methods):
-                raise self.error(item.context_expr, f"With item expression must return an object that has __enter__ and __exit__, got {value.type().annotation_str}")
+            if not isinstance(value.type(), types.ClassType) or not {"__enter__", "__exit__"} <= set(
+                value.type().methods
+            ):
+                raise self.error(
+                    item.context_expr,
+                    f"With item expression must return an object that has __enter__ and __exit__, got {value.type().annotation_str}",
+                )
             place = self.place(tree)
             result = self.method_result(value.type(), "__enter__", place)
             given = self.graph.insert("prim::Enter", [value], [result]).output()
@@ -493,4 +525,3 @@ _MAGIC = {
     ast.Add: "add__", ast.Sub: "sub__", ast.Mult: "mul__", ast.Div: "truediv__", ast.Mod: "mod__", ast.Pow: "pow__", ast.FloorDiv: "floordiv__", ast.BitAnd: "and__", ast.BitOr: "or__",
     ast.BitXor: "xor__", ast.LShift: "lshift__", ast.RShift: "rshift__", ast.MatMult: "matmul__",
 }  # fmt: skip
-

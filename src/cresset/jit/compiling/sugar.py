@@ -83,6 +83,15 @@ class Raised(Sugar):
         self.name, self.message = name, message
 
 
+class Closure(Sugar):
+    """A function inside of a function without parameters, as archives have for fork."""
+
+    what = "a nested function"
+
+    def __init__(self, tree):
+        self.tree = tree
+
+
 class Super(Sugar):
     """`super()`: methods of the class above."""
 

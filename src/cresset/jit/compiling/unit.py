@@ -1,15 +1,14 @@
 """A Unit: what was compiled, by which names, and what to compile when a program calls a Python object."""
 
-import enum
+import ast
 import inspect
 
-import cresset
 from cresset import nn
 
 from ...graph import types
-from ...graph.function import Argument, Function, FunctionSchema
+from ...graph.function import Function, FunctionSchema
 from ...ops import aten_table, namespaces
-from ..marks import FunctionModifiers, _get_fn_overloads, _qualified_name, get_torchscript_modifier, is_ignored_fn, should_drop
+from ..marks import _get_fn_overloads, _qualified_name, is_ignored_fn, should_drop
 from . import annotating, sugar
 from .builtins import definition_of, kind_of, tensor_definition
 from .classes import Classes
@@ -58,14 +57,18 @@ class Unit(Classes, Modules):
                     self.functions.pop(key, None)
                     raise
 
-            self.functions[key] = Function(self.free_name(_qualified_name(original)), compile=compile, original=original)
+            self.functions[key] = Function(
+                self.free_name(_qualified_name(original)), compile=compile, original=original
+            )
         return self.functions[key]
 
     def defined(self, function, place=None):
         """The function, compiled. Errors inside say who asked for it."""
         if function._compile is None:
             if function.schema is None:
-                raise CompileError(place, f"function '{function.name}' is called recursively. Recursive calls are not supported")
+                raise CompileError(
+                    place, f"function '{function.name}' is called recursively. Recursive calls are not supported"
+                )
             return function
         self.compiling.append(function)
         try:
@@ -99,6 +102,14 @@ class Unit(Classes, Modules):
         found = tensor_definition(name)
         return sugar.Py(found) if found is not None else None
 
+    def special_member(self, base, name, emitter, tree):
+        """A member of a meaning that only this kind of source has; None here."""
+        return None
+
+    def default_literal(self, tree, source):
+        """The value of a parameter's default in source that has no Python function."""
+        return ast.literal_eval(tree)
+
     # ---- calls of Python objects
 
     def callable_meaning(self, thing, emitter, args, kwargs, tree):
@@ -125,7 +136,10 @@ class Unit(Classes, Modules):
             found = self.class_type(thing)
             return emitter.make_object(found, args, kwargs, tree) if found is not None else None
         if isinstance(thing, nn.Module):
-            raise emitter.error(tree, f"a module ({type(thing).__name__}) that is no attribute of the module being compiled cannot be called; assign it to an attribute in __init__")
+            raise emitter.error(
+                tree,
+                f"a module ({type(thing).__name__}) that is no attribute of the module being compiled cannot be called; assign it to an attribute in __init__",
+            )
         if not inspect.isfunction(unwrapped(thing)):
             return None
         return self._call_python_function(thing, emitter, args, kwargs, tree)
@@ -150,7 +164,11 @@ class Unit(Classes, Modules):
             bound = inspect.signature(original).bind(*args, **kwargs)
         except TypeError as problem:
             raise emitter.error(tree, f"{original.__name__}() {problem}") from None
-        given = {name: value.type() for name, value in bound.arguments.items() if name not in original.__annotations__ and hasattr(value, "type")}
+        given = {
+            name: value.type()
+            for name, value in bound.arguments.items()
+            if name not in original.__annotations__ and hasattr(value, "type")
+        }
         return emitter.call_function(self.function(original, given), args, kwargs, tree)
 
     def _overloaded(self, original, overloads, emitter, args, kwargs, tree):
@@ -171,7 +189,9 @@ class Unit(Classes, Modules):
                     definition.function = _without_hints(body)
                     compile_into(self, function, definition, given=given)
 
-                self.functions[key] = Function(self.free_name(_qualified_name(original)), compile=compile, original=original)
+                self.functions[key] = Function(
+                    self.free_name(_qualified_name(original)), compile=compile, original=original
+                )
             try:
                 return emitter.call_function(self.functions[key], args, kwargs, tree)
             except CompileError as problem:
@@ -204,6 +224,3 @@ def _without_hints(function):
         __defaults__, __kwdefaults__, __annotations__ = function.__defaults__, function.__kwdefaults__, {}
 
     return Plain
-
-
-__all__ = ["Argument", "Unit", "cresset", "enum", "FunctionModifiers", "get_torchscript_modifier"]

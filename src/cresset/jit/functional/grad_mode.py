@@ -41,4 +41,7 @@ class set_grad_enabled:
         torch.set_grad_enabled(self.prev)
 
 
-STANDS_FOR = {torch: {"no_grad": no_grad, "enable_grad": enable_grad}, "with": {torch.set_grad_enabled: set_grad_enabled}}
+STANDS_FOR = {
+    torch: {"no_grad": no_grad, "enable_grad": enable_grad},
+    "with": {torch.set_grad_enabled: set_grad_enabled},
+}
