@@ -1,5 +1,6 @@
 #include "autograd/node.h"
 
+#include "autograd/engine.h"
 #include "tensor/allocator.h"
 
 namespace cresset {
@@ -112,12 +113,23 @@ void OperatorNode::release_saved() {
   free(pointwise_output);
 }
 
+// A formula that has no derivative by an input must not pass for one that does not depend on it.
+static void check_has_gradients(const OperatorNode& node) {
+  const PointwiseDefinition& def = *node.op.pointwise;
+  const bool partial = backward_is_partial() && will_run(&node);
+  for (int i = 0; i < def.input_count; ++i) {
+    if (!node.needs(i) || def.has_gradient[i] || (partial && !will_run(node.edges[i].node.get()))) continue;
+    fail(ErrorKind::not_implemented, "the derivative for '", node.op.name(), ": ", node.op.signature.parameters[static_cast<size_t>(i)].name, "' is not implemented.");
+  }
+}
+
 void OperatorNode::backward(Grads& grads, Grads& out) {
   check(!released, "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
         "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward "
         "through the graph a second time or if you need to access saved tensors after calling backward.");
   for (Tensor& grad : grads)  // derivatives are written for elements
     if (grad.defined() && is_interpreted(grad)) grad = python_steps.interpret("to_dense", grad, {});
+  if (op.pointwise) check_has_gradients(*this);
   // The loops are for plain numbers: what is recorded, interpreted or has a tangent goes through operators.
   const auto watched = [](const Tensor& t) { return t.defined() && (t->level || t->has_tangent); };
   bool by_operators = !op.pointwise || modes.grad_enabled || watched(grads[0]) || watched(pointwise_output.raw());

@@ -194,6 +194,7 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
         Dims sizes = v.sizes();
         while (sizes.size() > 0 && sizes[0] == 1 && sizes != r.view.sizes()) sizes.erase(0);
         if (sizes.size() != v.dim()) v = call_operator(op("reshape"), v, DimsView(sizes));
+        if (index == Py_True) r.indices.clear();  // all of it
         if (r.indices.empty()) {
           static const Operator& copy = op("copy_");
           check(r.view.dim() >= v.dim(), "shape mismatch: value tensor of shape ", list(v.sizes()), " cannot be broadcast to indexing result of shape ", list(r.view.sizes()));
@@ -204,7 +205,9 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* value) {
         }
         static const Operator& put = op("index_put_");
         // One number through one mask is a masked fill, which converts.
-        if (r.indices.size() == 1 && is_mask(r.indices[0]) && v.numel() == 1 && v.dtype() != t.dtype()) v = call_operator(op("to_dtype"), v, t.dtype());
+        int64_t given = 0, masks = 0;
+        for (const Tensor& i : r.indices) given += i.defined(), masks += i.defined() && is_mask(i);
+        if (given == 1 && masks == 1 && v.numel() == 1 && v.dtype() != t.dtype()) v = call_operator(op("to_dtype"), v, t.dtype());
         check(v.dtype() == t.dtype(), "Index put requires the source and destination dtypes match, got ", name_of(t.dtype()), " for the destination and ", name_of(v.dtype()), " for the source.");
         call_operator(put, r.view, list_value(r.indices), v, Scalar(false));
         return 0;

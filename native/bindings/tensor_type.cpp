@@ -316,7 +316,7 @@ PyMethodDef methods[] = {
     {"is_signed", method_is_signed, METH_NOARGS, "is_signed() -> bool"},
     {"is_inference", method_is_inference, METH_NOARGS, "is_inference() -> bool\n\nWhether it was made under inference_mode."},
     {"_is_view", method_is_view, METH_NOARGS, nullptr},
-    {"is_pinned", method_is_pinned, METH_VARARGS, "is_pinned() -> bool"},
+    {"_is_pinned", method_is_pinned, METH_NOARGS, nullptr},
     {"get_device", method_get_device, METH_NOARGS, "get_device() -> int\n\nThe number of the CUDA device, -1 on the CPU."},
     {"size", FASTCALL(method_size), METH_FASTCALL | METH_KEYWORDS, "size(dim=None) -> Size or int\n\nThe sizes, or the size of one dimension."},
     {"stride", FASTCALL(method_stride), METH_FASTCALL | METH_KEYWORDS, "stride(dim=None) -> tuple or int\n\nThe strides in elements."},
@@ -369,7 +369,7 @@ BINARY(number_add, "add")
 BINARY(number_sub, "sub")
 BINARY(multiply, "mul")
 BINARY(number_div, "div")
-BINARY(number_floordiv, "div_floor")
+BINARY(number_floordiv, "floor_divide")
 BINARY(number_remainder, "remainder")
 BINARY(number_and, "bitwise_and")
 BINARY(number_or, "bitwise_or")
@@ -381,7 +381,7 @@ BINARY(number_iadd, "add_")
 BINARY(number_isub, "sub_")
 BINARY(number_imul, "mul_")
 BINARY(number_idiv, "div_")
-BINARY(number_ifloordiv, "div_floor_")
+BINARY(number_ifloordiv, "floor_divide_")
 BINARY(number_iremainder, "remainder_")
 BINARY(number_iand, "bitwise_and_")
 BINARY(number_ior, "bitwise_or_")

@@ -44,7 +44,7 @@ Scalar missing_bound(char letter) {
 bool is_rounded(const PointwiseDefinition& def, int input, Dtype common) {
   if (common != Dtype::f16 && common != Dtype::bf16) return false;
   const std::string_view name = def.name;
-  return !(input == 1 && (name == "mul" || name == "div" || name == "div_trunc" || name == "div_floor")) && name != "lerp";
+  return !(input == 1 && (name == "mul" || name == "div" || name == "div_trunc" || name == "div_floor" || name == "floor_divide")) && name != "lerp";
 }
 Scalar rounded(const Scalar& number, Dtype half) {
   const auto value = static_cast<float>(number.real);
@@ -214,6 +214,10 @@ void check_lerp(const Call& c, Dtype common) {
 void refuse_complex_in_place(const Call& c, Dtype common) {
   check(!c.op.inplace || !is_complex(common), "abs_: In-place abs is not supported for complex tensors.");
 }
+void refuse_integer_division(const Call& c, Dtype) {
+  const auto whole = [&](int i) { return c.args[i].kind == Kind::tensor ? !is_differentiable(c.args[i].tensor_->dtype) : c.args[i].scalar_.is_integral(); };
+  check(!whole(1) || !whole(2), c.op.name(), ": Integer division with addcdiv is no longer supported; convert tensor1 or tensor2 to a floating-point dtype");
+}
 void require_condition(const Call& c, Dtype) {
   const Value& v = c.args[0];
   check(v.kind != Kind::tensor || v.tensor_->dtype == Dtype::b8 || v.tensor_->dtype == Dtype::u8, c.op.name(), ": where expected condition to be a boolean tensor, but got a tensor with dtype ", name_of(v.tensor_->dtype));
@@ -224,7 +228,7 @@ Refusal refusal_of(const PointwiseDefinition* definition) {
   static const auto* table = [] {
     static const std::pair<std::string_view, Refusal> named[] = {
         {"add", check_alpha}, {"sub", check_sub}, {"neg", refuse_bool_negation}, {"lerp", check_lerp}, {"heaviside", require_one_dtype}, {"abs", refuse_complex_in_place},
-        {"pow", refuse_negative_exponent}, {"clamp", require_bound}, {"where", require_condition}};
+        {"pow", refuse_negative_exponent}, {"clamp", require_bound}, {"where", require_condition}, {"addcdiv", refuse_integer_division}};
     auto* found = new std::vector<std::pair<const PointwiseDefinition*, Refusal>>;
     for (int i = 0; i < kPointwiseCount; ++i)
       for (const auto& [name, refusal] : named)
@@ -468,12 +472,14 @@ void execute_pointwise(Call& c) {
   Tensor target = out;  // where to compute: aside, if the memory is walked in another order or has to be resized. Note [Writing what is read]
   if (p.inplace || c.given_out) {
     if (c.given_out) check_out(who, out, info);
-    else check_no_internal_overlap(who, out);
+    check_no_internal_overlap(who, out);
+    // A result is a number of its own dtype first: 1 - 2 is 255 in uint8, whatever it is written to.
+    if (c.given_out && out.dtype() != out_dtype) target = empty(TensorInfo{sizes, info.strides, out_dtype, out.device()});
     for (int i = 0; i < def.input_count; ++i) {
       if (!c.args[i].is_tensor()) continue;
       const Tensor t(c.args[i].tensor_);
       check_aliasing(who, out, t, Aliasing::whole);
-      if (shares_memory(out, t) && (out.sizes() != sizes || overlap_of(out, t) == Overlap::unknown)) target = empty(TensorInfo{sizes, info.strides, out.dtype(), out.device()});
+      if (shares_memory(out, t) && (out.sizes() != sizes || overlap_of(out, t) == Overlap::unknown) && target.get() == out.get()) target = empty(TensorInfo{sizes, info.strides, out.dtype(), out.device()});
     }
     if (target.get() == out.get()) resize_out(who, out, info);
   }

@@ -303,23 +303,24 @@ void run_bucketize_scalar(Call& c) {
 }  // namespace
 
 void register_compare(Registry& r) {
-  constexpr uint32_t flags = kNotDifferentiable | kFunctionOnly, internal = flags | kMethodOnly;
+  constexpr uint32_t flags = kNotDifferentiable | kFunctionOnly;
+  constexpr uint32_t distinct = kFunctionOnly | kMethodOnly;  // no derivative, which backward says
   r.add(
       "_unique2(Tensor input, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, "
       "Tensor, Tensor)",
-      nullptr, run_unique, flags);
+      nullptr, run_unique, kFunctionOnly);
   r.add(
       "_unique_dim(Tensor input, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
       "(Tensor, Tensor, Tensor)",
-      nullptr, run_unique_dim<true>, internal);
+      nullptr, run_unique_dim<true>, distinct);
   r.add(
       "_unique_consecutive(Tensor input, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, "
       "Tensor)",
-      nullptr, run_unique_consecutive, internal);
+      nullptr, run_unique_consecutive, distinct);
   r.add(
       "_unique_consecutive_dim(Tensor input, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, "
       "Tensor, Tensor)",
-      nullptr, run_unique_dim<false>, internal);
+      nullptr, run_unique_dim<false>, distinct);
   r.add(
       "searchsorted(Tensor sorted_sequence, Tensor input, *, bool out_int32=False, bool right=False, str? side=None, "
       "Tensor? sorter=None) -> Tensor",

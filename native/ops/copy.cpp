@@ -90,8 +90,9 @@ void run_cpu(Call& c) { convert_to(c, c.tensor(0).dtype(), Device{}, false, form
 
 void run_copy_(Call& c) {
   const Tensor to = c.tensor(0), from = c.tensor(1);
+  if (overlap_of(to, from) == Overlap::whole && to.dtype() == from.dtype()) return;
   check_no_internal_overlap("copy_", to);
-  if (overlap_of(to, from) != Overlap::whole || to.dtype() != from.dtype()) copy_into(to, from, c.boolean(2));
+  copy_into(to, from, c.boolean(2));
 }
 void run_copy_number(Call& c) {
   const Tensor to = c.tensor(0);
@@ -99,6 +100,9 @@ void run_copy_number(Call& c) {
   check_no_internal_overlap("copy_", to);
   fill(to, c.scalar(1));
 }
+// A copy of a result that others have led to in a way that has no derivative: backward says so, with the name.
+void infer_without_derivative(Call& c) { c.promise_like(c.tensor(0)); }
+
 void infer_copy_(Call& c) { expanded_strides("copy_", c.tensor(1), c.tensor(0).sizes()); }
 
 void run_resize_(Call& c) {
@@ -107,6 +111,10 @@ void run_resize_(Call& c) {
   const MemoryFormat format = format_or(c, 2, MemoryFormat::contiguous);
   check(format != MemoryFormat::preserve, "resize_: Unsupported memory format Preserve");
   check_rank_of(format, c.integers(1).size());
+  if (!c.has(2) && t.sizes() == Dims(c.integers(1))) {
+    --t->storage->version;  // nothing is written; the call path counts one
+    return;
+  }
   const int64_t needed = bytes_needed(c.integers(1), t.offset(), t.dtype());
   if (needed > t.storage()->bytes && checked_numel(c.integers(1)) > 0) {
     if (t.dtype() == Dtype::b8) t->storage->note_foreign_bools();
@@ -141,6 +149,7 @@ void register_copy(Registry& r) {
   r.add("cpu(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_cpu, kAnyDevice | kMethodOnly, "ToCopyBackward0");
   r.add("copy_(Tensor input, Tensor src, bool non_blocking=False) -> Tensor", infer_copy_, run_copy_, kWritesWhole | kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
   r.add("copy_.number(Tensor input, Scalar src, bool non_blocking=False) -> Tensor", nullptr, run_copy_number, kAnyDevice | kMutates | kMethodOnly, "CopyBackwards");
+  r.add("_without_derivative(Tensor input, Tensor[] others, str name) -> Tensor", infer_without_derivative, run_copy_to_output, kAnyDevice | kFunctionOnly | kMethodOnly);
   r.add("resize_(Tensor input, int[...] size, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_resize_, kReadsNothing | kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
   r.add("set_(Tensor input, Tensor source) -> Tensor", nullptr, run_set_, kReadsNothing | kAnyDevice | kMutates | kMethodOnly | kNotDifferentiable);
 }

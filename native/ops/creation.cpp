@@ -239,6 +239,8 @@ Dtype range_dtype(std::initializer_list<const Scalar*> bounds) {
 
 // A line of numbers. An out= of as many elements keeps its shape and is filled in the order of its elements.
 void promise_line(Call& c, int64_t count, const NewOptions& o) {
+  // Said before an out= is resized.
+  check_implemented((c.target ? c.target->dtype() : o.dtype) != Dtype::b8, '"', c.op.name(), "_cpu\" not implemented for 'Bool'");
   const bool fits = c.given_out && c.target && c.target->numel() == count;
   c.promise(fits ? c.target->sizes() : Dims{count}, o.dtype, o.device);
 }

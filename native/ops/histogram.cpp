@@ -104,8 +104,7 @@ void run_histc(Call& c) {
 }  // namespace
 
 void register_histogram(Registry& r) {
-  r.add("bincount(Tensor input, Tensor? weights=None, int minlength=0) -> Tensor", nullptr, run_bincount,
-        kNotDifferentiable);
+  r.add("bincount(Tensor input, Tensor? weights=None, int minlength=0) -> Tensor", nullptr, run_bincount);
   r.add("histc(Tensor input, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", infer_histc, run_histc,
         kNotDifferentiable);
 }

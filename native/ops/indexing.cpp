@@ -15,10 +15,19 @@ bool is_index(Dtype d) { return d == Dtype::i64 || d == Dtype::i32; }
 void run_index(Call& c) {
   const Tensor input = c.tensor(0);
   const AdvancedIndex a = resolve_index("index", input, c.tensors(1));
-  const Tensor out = empty(a.result, input.dtype(), input.device());
+  // The dimensions lie in the order of the input's, as in PyTorch.
+  const int64_t own = a.result.size() - a.sizes.size();
+  Dims strides[2] = {a.strides, Dims(a.result.size(), 0)};
+  for (int64_t k = 0; k < own; ++k) strides[0].insert(a.position, 0);
+  for (int64_t k = own, step = 1; k-- > 0; step *= a.result[a.position + k]) strides[1][a.position + k] = step;
+  const Tensor out = empty(TensorInfo{a.result, result_strides(a.result, strides), input.dtype(), input.device()});
   if (out.numel() && !out.is_meta()) {
     LongWork work(out.numel());
-    read_indexed(walk_through(a, input, out), size_of(input.dtype()));
+    const Tensor plain = out.is_contiguous() || own == 1 ? out : empty(a.result, input.dtype(), input.device());
+    IndexedWalk walk = walk_through(a, input, plain);
+    if (!plain.is_contiguous()) walk.plain_strides = plain.strides();
+    read_indexed(walk, size_of(input.dtype()));
+    if (plain.get() != out.get()) copy_into(out, plain);
   }
   c.give(out);
 }
@@ -41,6 +50,11 @@ void run_index_select(Call& c) {
   const Tensor input = c.tensor(0), index = convert(c.tensor(2), Dtype::i64);
   IndexedWalk w = walk_slices("index_select", input, wrap_dim(c.integer(1), input.dim()), index, c.out());
   w.phrase = "index out of range in self; ";
+  if (c.out().numel() == 0)  // nothing is read, but the places are looked at all the same
+    for (int64_t i = 0; i < index.numel(); ++i) {
+      const int64_t place = index.data<int64_t>()[index.dim() == 0 ? 0 : i * index.stride(0)];
+      check_index(place >= 0 && place < w.bound, "index_select: index out of range in self; index ", place, " is out of bounds for dimension ", w.dim, " with size ", w.bound);
+    }
   read_indexed(w, size_of(input.dtype()));
 }
 

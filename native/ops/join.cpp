@@ -42,6 +42,7 @@ void copy_rows(char* to, int64_t pitch, const char* from, int64_t bytes, int64_t
       std::memcpy(to + r * pitch, from + r * static_cast<int64_t>(sizeof(T)), sizeof(T));
   };
   switch (bytes) {
+    case 0: return;  // nothing, which may lie nowhere
     case 1: return few.operator()<uint8_t>();
     case 2: return few.operator()<uint16_t>();
     case 4: return few.operator()<uint32_t>();
@@ -103,6 +104,11 @@ void copy_pieces(const Tensor& out, int64_t dim, const Pieces& pieces) {
   });
 }
 
+void check_castable(const Call& c, Dtype dtype) {
+  check_type(!c.target || can_cast(dtype, c.target->dtype()), c.op.name(), "(): input types can't be cast to the desired output type ",
+             c.target ? name_of(c.target->dtype()) : "", "; they are ", name_of(dtype));
+}
+
 void infer_cat(Call& c) {
   const std::span<const Tensor> tensors = c.tensors(0);
   check_value(!tensors.empty(), "cat(): expected a non-empty list of Tensors");
@@ -129,6 +135,7 @@ void infer_cat(Call& c) {
                     is_contiguous(t, t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d);
   }
   TensorInfo info{sizes, {}, common_dtype(tensors), common_device("cat", tensors)};
+  check_castable(c, info.dtype);
   if (channels_last) info.strides = channels_last_strides(sizes);
   c.promise(std::move(info));
 }
@@ -155,6 +162,7 @@ void infer_stack(Call& c) {
     check(tensors[i].sizes() == sizes, "stack expects each tensor to be equal size, but got ", list(sizes),
           " at entry 0 and ", list(tensors[i].sizes()), " at entry ", i);
   sizes.insert(dim, static_cast<int64_t>(tensors.size()));
+  check_castable(c, common_dtype(tensors));
   c.promise(sizes, common_dtype(tensors), common_device("stack", tensors));
 }
 void run_stack(Call& c) {

@@ -59,6 +59,21 @@ Dtype statistics_dtype(const Call& c, const Tensor& input, std::initializer_list
   return input.dtype();
 }
 
+// Weights, biases and running statistics have the input's dtype, or all are float32 beside halves.
+void check_parameter_dtypes(const Call& c, const Tensor& input, std::initializer_list<int> parameters) {
+  if (!input.device().is_cpu()) return;
+  const bool half = input.dtype() == Dtype::f16 || input.dtype() == Dtype::bf16;
+  int first = -1;
+  for (int i : parameters) {
+    if (!c.has(i)) continue;
+    const Dtype d = c.tensor(i).dtype();
+    check(d == input.dtype() || (half && d == Dtype::f32), c.op.name(), ": mixed dtype (CPU): expect parameter to have scalar type of ",
+          half ? "Float" : legacy_name(input.dtype()), " as the input of ", name_of(input.dtype()), ", got ", name_of(d), "; all inputs must share same datatype.");
+    if (first < 0) first = i;
+    check(d == c.tensor(first).dtype(), c.op.name(), ": mixed dtype (CPU): all the parameters must share same datatype, got ", name_of(c.tensor(first).dtype()), " and ", name_of(d));
+  }
+}
+
 // ---------------------------------------------------------------- layer and RMS normalization
 
 // With kCentred, about the mean (layer normalization); without, about zero (RMS normalization).
@@ -185,6 +200,7 @@ void infer_normalize(Call& c) {
   check_implemented(is_floating(t.dtype()), kCentred ? "\"LayerNormKernelImpl\"" : "\"RMSNormKernelImpl\"",
                     " not implemented for '", legacy_name(t.dtype()), "'");
   c.promise_like(t);
+  if constexpr (kCentred) check_parameter_dtypes(c, t, {2, 3});
   const Dtype dtype = kCentred ? statistics_dtype(c, t, {2, 3}) : statistics_dtype(c, t, {2});
   if (kCentred) promise_statistic(c, t, shape, dtype);
   promise_statistic(c, t, shape, dtype);
@@ -381,6 +397,7 @@ void infer_group_norm(Call& c) {
           " and input of shape ", list(t.sizes()));
   check_implemented(is_floating(t.dtype()), "\"GroupNormKernelImpl\" not implemented for '", legacy_name(t.dtype()),
                     "'");
+  check_parameter_dtypes(c, t, {1, 2});
   promise_in_layout(c, t);
   const int64_t sizes[] = {batch, groups};
   const Dtype dtype = statistics_dtype(c, t, {1, 2});
@@ -551,6 +568,7 @@ void infer_batch_norm(Call& c) {
     check(i < 3 || training || c.has(i), kNames[i], " must be defined in evaluation mode");
   }
   check_implemented(is_floating(t.dtype()), "\"batch_norm\" not implemented for '", legacy_name(t.dtype()), "'");
+  check_parameter_dtypes(c, t, {1, 2, 3, 4});
   promise_in_layout(c, t);
   const int64_t sizes[] = {training ? t.size(1) : 0};
   const Dtype dtype = statistics_dtype(c, t, {1, 2, 3});

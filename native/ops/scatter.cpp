@@ -78,16 +78,19 @@ void check_fits(const char* who, const Scalar& value, Dtype dtype) {
 
 enum class Combine { assign, add, multiply, maximum, minimum };
 
+// Whole numbers wrap round.
 struct Add {
   template <class T>
   static T apply(T a, T b) {
-    return static_cast<T>(a + b);
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    else return static_cast<T>(a + b);
   }
 };
 struct Multiply {
   template <class T>
   static T apply(T a, T b) {
-    return static_cast<T>(a * b);
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else return static_cast<T>(a * b);
   }
 };
 // A nan wins.
@@ -561,7 +564,7 @@ void infer_index_put(Call& c) {
   // One value under one mask is read before it is written, wherever it lies; other values must lie apart.
   int64_t defined = 0, masks = 0;
   for (const Tensor& t : c.tensors(1)) defined += t.defined(), masks += t.defined() && t.dtype() == Dtype::b8;
-  if (!c.op.mutates || (values.numel() == 1 && !c.boolean(3) && defined == 1 && masks == 1)) return;
+  if (!c.op.mutates || values.numel() == 0 || (values.numel() == 1 && !c.boolean(3) && defined == 1 && masks == 1)) return;
   check_aliasing("index_put_", input, values, Aliasing::apart);
   for (const Tensor& t : c.tensors(1))
     if (t.defined()) check_aliasing("index_put_", input, t, Aliasing::apart);

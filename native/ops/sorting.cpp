@@ -297,7 +297,7 @@ void run_median(Call& c) {
   check_not_bool("median_cpu", t);
   // Nothing has no median: nan, or the lowest integer in its stead.
   if (n == 0)
-    return fill(out, is_floating(t.dtype()) ? Scalar(NAN)
+    return fill(out, is_differentiable(t.dtype()) ? Scalar(NAN)
                      : facts(t.dtype()).is_signed
                          ? Scalar(std::numeric_limits<int64_t>::min() >> (64 - 8 * size_of(t.dtype())))
                          : Scalar(0));

@@ -188,7 +188,6 @@ bool is_contiguous(const Tensor& t, MemoryFormat format) {
   if (format == MemoryFormat::contiguous || format == MemoryFormat::preserve) return t.is_contiguous();
   const int64_t rank = format == MemoryFormat::channels_last ? 4 : 5;
   if (t.dim() != rank) return false;
-  if (t.numel() == 0) return true;
   const Dims wanted = channels_last_strides(t.sizes());
   for (int64_t d = 0; d < rank; ++d)
     if (t.size(d) != 1 && t.stride(d) != wanted[d]) return false;

@@ -126,6 +126,8 @@ class UntypedStorage(_StorageBase):
         return UntypedStorage._of(self._bytes.clone())
 
     def copy_(self, other, non_blocking=None):
+        if self.nbytes() != other.nbytes():
+            raise RuntimeError(f"copy_: size does not match, self was {self.nbytes()} bytes but src was {other.nbytes()} bytes")
         self._bytes.copy_(other._bytes, bool(non_blocking))
         return self
 
@@ -273,7 +275,8 @@ def _elements_of(buffer, byte_order, count, offset, dtype):
 
 
 def _storage_from_bytes(data, device="cpu"):
-    return UntypedStorage._of(_native.from_buffer(bytearray(data)).to(device))
+    # A copy: the memory of others cannot be resized.
+    return UntypedStorage._of(_native.from_buffer(bytearray(data)).to(device, copy=True)) if data else UntypedStorage(0, device=device)
 
 
 class TypedStorage:

@@ -130,3 +130,62 @@ def test_variable_is_a_tensor():
     assert isinstance(v, autograd.Variable) and isinstance(v, cresset.Tensor) and v.requires_grad
     with pytest.raises(TypeError, match="Variable data has to be a tensor"):
         autograd.Variable([1.0])
+
+
+def without_derivative():
+    halves = cresset.tensor([0.5, 1.5])
+    return {
+        "floor_divide: input": lambda x: x // 2,
+        "floor_divide: other": lambda x: 3 // x,
+        "heaviside: input": lambda x: cresset.heaviside(x, halves),
+        "heaviside: values": lambda x: cresset.heaviside(halves, x),
+        "igamma: input": lambda x: cresset.igamma(x, halves),
+        "igammac: input": lambda x: cresset.igammac(x, halves),
+        "zeta: input": lambda x: cresset.special.zeta(x, halves),
+        "_unique2": cresset.unique,
+        "unique_dim": lambda x: cresset.unique(x, dim=0),
+        "unique_consecutive": cresset.unique_consecutive,
+        "bincount": lambda x: cresset.bincount(cresset.tensor([0, 1]), x),
+        "histogram": lambda x: cresset.histogram(x, 3)[0],
+    }
+
+
+@pytest.mark.parametrize("name", without_derivative())
+def test_what_has_no_derivative_says_so_in_backward(name):
+    x = cresset.tensor([1.5, 2.5], requires_grad=True)
+    result = without_derivative()[name](x)
+    with pytest.raises(NotImplementedError, match=f"the derivative for '{name}' is not implemented"):
+        result.sum().backward()
+    with pytest.raises(NotImplementedError, match="is not implemented"):
+        cresset.autograd.grad(without_derivative()[name](x).sum(), x, create_graph=True)
+    assert x.grad is None
+
+
+def test_only_the_derivative_that_is_asked_for_has_to_be_there():
+    x, y = cresset.tensor([1.5], requires_grad=True), cresset.tensor([0.5], requires_grad=True)
+    (by_y,) = cresset.autograd.grad(cresset.igamma(x, y).sum(), y)
+    assert abs(by_y.item() - 0.4839414490) < 1e-6  # sqrt(y) exp(-y) / gamma(1.5)
+
+
+def test_division_that_rounds_has_zero_for_a_derivative_when_it_is_asked_for_by_name():
+    x = cresset.tensor([1.5, 2.5], requires_grad=True)
+    cresset.div(x, 2, rounding_mode="floor").sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0]
+
+
+def test_the_number_of_elements_that_are_not_zero_has_no_gradient():
+    x = cresset.tensor([1.5, 0.0], requires_grad=True)
+    cresset.linalg.vector_norm(x, 0).backward()
+    assert x.grad is None
+    cresset.cdist(x.view(2, 1), cresset.ones(1, 1), p=0).sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("dtype", [cresset.float16, cresset.bfloat16, cresset.float32])
+def test_the_next_number_moves_as_the_number_does(dtype):
+    x = cresset.tensor([1.0, -2.0, 65504.0], dtype=dtype, requires_grad=True)
+    towards = cresset.tensor([2.0, -3.0, float("inf")], dtype=dtype, requires_grad=True)
+    result = cresset.nextafter(x, towards)
+    assert (result.detach() == cresset.nextafter(x.detach(), towards.detach())).all()
+    result.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0] and towards.grad.tolist() == [0.0, 0.0, 0.0]

@@ -130,3 +130,16 @@ def test_detect_anomaly_warns_that_it_is_slow():
     with pytest.warns(UserWarning, match="Anomaly Detection has been enabled"), cresset.autograd.detect_anomaly():
         assert cresset._native.is_anomaly_enabled()
     assert not cresset._native.is_anomaly_enabled()
+
+
+@pytest.mark.parametrize("change", [
+    lambda x: x.transpose_(0, 1), lambda x: x.t_(), lambda x: x.squeeze_(), lambda x: x.unsqueeze_(0), lambda x: x.swapaxes_(0, 1), lambda x: x.as_strided_((1,), (1,)),
+], ids=["transpose", "t", "squeeze", "unsqueeze", "swapaxes", "as_strided"])  # fmt: skip
+def test_a_tensor_of_inference_mode_keeps_its_sizes_outside_of_it(change):
+    with cresset.inference_mode():
+        x = cresset.ones(2, 1) * 2
+        change(x)  # inside, it may
+        y = cresset.ones(2, 1) * 2
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+        change(y)
+    assert y.shape == (2, 1)

@@ -93,6 +93,32 @@ PROGRAMS = {
     "and so do views of them": ["v0 = values((2, 3), 'float32').requires_grad_()", "v1 = (v0 * 2)[:1]", "v1.t_()", "v1.mul_(3)", "(v1 * values((3, 1), 'float32')).sum().backward()"],
     "but not leaves": ["v0 = values((2, 3), 'float32').requires_grad_()", "v0.t_()", "v1 = v0[:1]", "v1.squeeze_()", "with t.no_grad(): v0.t_()"],
     "a retained gradient is that of the sizes before": ["v0 = values((2, 3), 'float32').requires_grad_()", "v1 = v0 * 2", "v1.retain_grad()", "v1.t_()", "v1.sum().backward()"],
+    "a result is a number of its own dtype before it is written to another": [
+        "v0 = values((2, 3), 'uint8', 1)",
+        "v1 = t.zeros(2, 3)",
+        "t.sub(v0, 5, out=v1)",
+        "t.exp(v0.to(t.float16), out=v1)",
+        "t.sigmoid(t.tensor([-6, 3]), out=v1)",
+    ],
+    "what is not a number of the same sort is refused by normalizations": [
+        "v0 = F.layer_norm(values((2, 4), 'float64'), (4,), t.ones(4))",
+        "v1 = F.group_norm(values((2, 4, 2), 'float16'), 2, t.ones(4), t.ones(4, dtype=t.float16))",
+        "v2 = F.batch_norm(values((2, 4), 'bfloat16'), t.ones(4), t.ones(4, dtype=t.bfloat16))",
+        "v3 = F.layer_norm(values((2, 4), 'float16'), (4,), t.ones(4))",
+    ],
+    "whole numbers are not divided by addcdiv": ["v0 = t.addcdiv(t.ones(2), t.tensor([1, 2]), t.tensor([True, True]))", "v1 = t.addcdiv(t.ones(2), t.tensor([1, 2]), t.ones(2))"],
+    "True alone is all of a tensor": ["v0 = t.zeros(2, 3)", "v0[True] = t.ones(3, dtype=t.float16)", "v0[True] = v0", "v0[False] = 3", "v0[True, 0] = t.ones(3, dtype=t.float16)"],
+    "one number through a mask after a slice": ["v0 = t.zeros(2, 2, dtype=t.float64)", "v0[:, t.tensor([True, False])] = t.tensor(1.0)", "v0[:, t.tensor([0])] = t.tensor(1.0)"],
+    "what is written over itself": ["v0 = t.ones(1).expand(3)", "v0[:] = v0", "v0.copy_(v0)", "v1 = t.zeros(1, 0)", "v1[v1 != v1] = v1"],
+    "storages of other sizes are not copied": ["v0 = t.zeros((), dtype=t.float16)", "v0.untyped_storage().copy_(t.ones((), dtype=t.int8).untyped_storage())"],
+    "what was pickled can be resized": ["v0 = through_pickle(t.ones(2, 3))", "grown(v0, lambda: v0.resize_((4, 4)))", "v1 = through_pickle(t.ones(3, 0))", "say(v1.untyped_storage().tolist())"],
+    "the number of elements that are not zero has no gradient": ["v0 = t.tensor([1.0, 0.0]).requires_grad_()", "t.linalg.vector_norm(v0, 0).backward()", "t.cdist(v0.view(2, 1), t.ones(1, 1), p=0).sum().backward()"],
+    "next numbers of halves have the gradient of those they come from": [
+        "v0 = t.tensor([1.0, 65504.0], dtype=t.float16).requires_grad_()",
+        "v1 = t.nextafter(v0, t.tensor([0.0, inf], dtype=t.float16))",
+        "v1.sum().backward()",
+    ],
+    "the data of truth values": ["v0 = t.ones(2, 3) < 2", "v1 = v0.data", "say(v0.is_set_to(v1))"],
 }  # fmt: skip
 
 

@@ -255,3 +255,11 @@ class TestBlocksOfAttention:
         x, starts = cresset.ones(3, 1, 4), cresset.tensor([0, 1, 3], dtype=cresset.int32)
         with pytest.raises(ValueError, match="less than the longest sequence, 2"):
             cresset.nn.attention.varlen.varlen_attn(x, x, x, starts, starts, *longest)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_images_with_channels_last_stay_so_when_they_are_resized(mode):
+    image = cresset.arange(24.0).view(1, 2, 3, 4)
+    resized = cresset.nn.functional.interpolate(image.contiguous(memory_format=cresset.channels_last), scale_factor=2, mode=mode)
+    assert resized.is_contiguous(memory_format=cresset.channels_last)
+    assert (resized == cresset.nn.functional.interpolate(image, scale_factor=2, mode=mode)).all()

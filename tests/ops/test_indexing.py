@@ -159,3 +159,16 @@ class TestGatheringWithASparseGradient:
         x = cresset.tensor(2.0, requires_grad=True)
         cresset.gather(x, 0, cresset.tensor(0), sparse_grad=True).backward()
         assert x.grad.layout is cresset.sparse_coo and x.grad.to_dense().item() == 1.0
+
+
+def test_the_places_of_index_select_are_looked_at_when_nothing_is_read():
+    for shape, place in (((0, 0), 0), ((0, 2), 2), ((0, 2), -1)):
+        with pytest.raises(IndexError, match="index out of range in self"):
+            cresset.index_select(cresset.zeros(shape), 1, cresset.tensor([place]))
+    assert cresset.index_select(cresset.zeros(0, 2), 1, cresset.tensor([1, 0, 1])).shape == (0, 3)
+
+
+def test_sums_of_whole_numbers_wrap_round():
+    top = cresset.tensor([2**31 - 1], dtype=cresset.int32)
+    assert cresset.index_add(top, 0, cresset.tensor([0]), top).tolist() == [-2]
+    assert cresset.scatter_reduce(top, 0, cresset.tensor([0]), top, "prod").tolist() == [1]

@@ -130,3 +130,20 @@ def test_cat_and_stack_give_each_its_part_of_the_gradient():
     x.grad = None
     (cresset.stack([x, x * 2]) * cresset.tensor([[1.0], [10.0]])).sum().backward()
     assert x.grad.tolist() == [21, 21]
+
+
+@pytest.mark.parametrize("join", [cresset.cat, cresset.stack])
+def test_joined_numbers_that_out_cannot_hold_are_a_type_error(join):
+    with pytest.raises(TypeError, match="input types can't be cast to the desired output type"):
+        join([cresset.ones(2)] * 2, out=cresset.zeros(4, dtype=cresset.int64))
+
+
+def test_unsafe_pieces_are_no_views():
+    x = cresset.ones(4, requires_grad=True)
+    first, second = cresset.unsafe_chunk(x * 1, 2)
+    assert first._base is None
+    first.mul_(3)  # a piece of split refuses this
+    (first.sum() + second.sum()).backward()
+    assert x.grad.tolist() == [3.0, 3.0, 1.0, 1.0]
+    pieces = cresset.func.vmap(lambda row: cresset.unsafe_split(row, 1))(cresset.arange(4).view(2, 2))
+    assert [piece.tolist() for piece in pieces] == [[[0], [2]], [[1], [3]]]

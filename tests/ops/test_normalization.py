@@ -125,3 +125,22 @@ def test_derivatives_agree_with_finite_differences(name):
     b = cresset.tensor([0.1, 0.2, -0.3, 0.4], dtype=cresset.float64, requires_grad=True)
     assert gradcheck(FUNCTIONS[name], (x, w, b))
     assert gradgradcheck(FUNCTIONS[name], (x, w, b))
+
+
+@pytest.mark.parametrize("normalize", [
+    lambda x, w: cresset.nn.functional.layer_norm(x, (4,), w),
+    lambda x, w: cresset.nn.functional.group_norm(x, 2, w),
+    lambda x, w: cresset.nn.functional.batch_norm(x, w, w),
+    lambda x, w: cresset.nn.functional.batch_norm(x, None, None, w, training=True),
+], ids=["layer", "group", "batch", "training"])  # fmt: skip
+def test_parameters_have_the_dtype_of_the_input_or_float32_beside_halves(normalize):
+    for input, weight in (("float64", "float32"), ("float32", "float64"), ("float16", "bfloat16"), ("bfloat16", "float64")):
+        with pytest.raises(RuntimeError, match="mixed dtype"):
+            normalize(cresset.ones(2, 4, dtype=getattr(cresset, input)), cresset.ones(4, dtype=getattr(cresset, weight)))
+    assert normalize(cresset.ones(2, 4, dtype=cresset.float16), cresset.ones(4)).dtype == cresset.float16
+
+
+def test_the_parameters_of_a_normalization_have_one_dtype():
+    halves = cresset.ones(2, 4, dtype=cresset.float16)
+    with pytest.raises(RuntimeError, match="mixed dtype"):
+        cresset.nn.functional.layer_norm(halves, (4,), cresset.ones(4), cresset.ones(4, dtype=cresset.float16))

@@ -167,3 +167,25 @@ def test_what_multiplies_or_divides_from_the_right_keeps_its_precision():
     number = 1 + 2**-8 - 2**-12  # as a bfloat16 it would be 1
     assert (x * number).item() == (number * x).item() == (x / (1 / number)).item() == 2
     assert cresset.mul(number, x).item() == x.item()
+
+
+def test_a_result_has_its_own_dtype_before_it_is_written_to_another():
+    one, two = cresset.tensor([1], dtype=cresset.uint8), cresset.tensor([2], dtype=cresset.uint8)
+    assert cresset.sub(one, two, out=cresset.zeros(1)).tolist() == [255.0]  # in uint8
+    wide = cresset.exp(cresset.tensor([1.0], dtype=cresset.float16), out=cresset.zeros(1, dtype=cresset.float64))
+    assert wide.tolist() == [2.71875]  # e as a half
+
+
+def test_addcdiv_refuses_to_divide_whole_numbers():
+    whole = cresset.tensor([1, 2])
+    for other in (whole, cresset.tensor([True, True])):
+        with pytest.raises(RuntimeError, match="Integer division with addcdiv is no longer supported"):
+            cresset.addcdiv(cresset.ones(2), whole, other)
+    assert cresset.addcdiv(cresset.ones(2), whole, cresset.tensor([2.0, 2.0])).tolist() == [1.5, 2.0]
+
+
+def test_out_that_shares_elements_is_refused_before_it_is_resized():
+    shared = cresset.zeros(2).expand(3, 2)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        cresset.add(cresset.ones(()), 1, out=shared)
+    assert shared.shape == (3, 2)

@@ -56,7 +56,7 @@ def needs_compiled_code(value):
 
 
 def has_derivative_for_numbers(operator):
-    if not operator.differentiable or "f64" not in operator.types:
+    if not operator.differentiable or "f64" not in operator.types or not any(operator.has_gradient()):
         return False
     return not any(
         needs_compiled_code(e) for e in (operator.forward("f64"), *operator.backward("f64")) if e is not None

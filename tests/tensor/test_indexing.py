@@ -102,3 +102,42 @@ def test_a_leaf_that_requires_grad_cannot_be_written():
     x = torch.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="leaf"):
         x[0] = 1
+
+
+def test_true_alone_is_all_of_it():
+    x = torch.zeros(2, 3)
+    x[True] = torch.ones(3, dtype=torch.float16)  # a copy, which converts
+    assert x.tolist() == [[1.0] * 3] * 2
+    x[True] = x
+    x[False] = 5
+    assert x.tolist() == [[1.0] * 3] * 2
+
+
+def test_one_number_through_a_mask_after_a_slice_is_converted():
+    x = torch.zeros(2, 2, dtype=torch.float64)
+    x[:, torch.tensor([True, False])] = torch.tensor(1.0)
+    assert x.tolist() == [[1.0, 0.0], [1.0, 0.0]]
+    with pytest.raises(RuntimeError, match="source and destination dtypes match"):
+        x[:, torch.tensor([0])] = torch.tensor(1.0)
+
+
+def test_nothing_may_be_written_over_itself():
+    x = torch.zeros(1, 0)
+    x[x != x] = x
+    assert x.shape == (1, 0)
+
+
+def test_shared_elements_may_be_written_over_themselves():
+    x = torch.ones(1).expand(3)
+    x[:] = x
+    assert x.copy_(x).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_what_is_read_through_indices_keeps_the_order_of_its_dimensions():
+    x = torch.arange(24.0).view(2, 3, 4).transpose(1, 2)
+    for index in (torch.tensor([1, 0]), torch.tensor([True, True])):
+        y = x[index]
+        assert y.shape == (2, 4, 3) and y.stride() == (12, 1, 4)
+        assert y.tolist() == [x[i].tolist() for i in ([1, 0] if index.dtype == torch.int64 else [0, 1])]
+    grid = x[torch.tensor([[0], [1]]), torch.tensor([0, 1, 3])]
+    assert grid.tolist() == [[x[i, k].tolist() for k in (0, 1, 3)] for i in (0, 1)]

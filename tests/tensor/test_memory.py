@@ -279,3 +279,49 @@ class TestStoragesAsOtherPackagesReadThem:
         storage.byteswap(torch.int16)
         assert storage.tolist() == [0, 1, 0, 2] and storage.to(device="cpu").nbytes() == 4
         assert isinstance(storage, torch.storage._StorageBase) and storage.resizable() and storage.filename is None
+
+
+def test_a_storage_is_copied_from_one_of_its_size():
+    two, one = torch.zeros((), dtype=torch.float16), torch.ones((), dtype=torch.int8)
+    with pytest.raises(RuntimeError, match="size does not match, self was 2 bytes but src was 1 bytes"):
+        two.untyped_storage().copy_(one.untyped_storage())
+    assert two.item() == 0.0
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 0)])
+def test_what_was_pickled_can_be_resized(shape):
+    again = pickle.loads(pickle.dumps(torch.ones(shape)))
+    assert again.untyped_storage().nbytes() == torch.ones(shape).nbytes
+    assert again.resize_(40).shape == (40,)
+
+
+def test_data_is_set_to_the_tensor():
+    x = torch.ones(2, 4)
+    assert x.is_set_to(x.data) and x.is_set_to(x.detach())
+    assert not x.is_set_to(x.clone()) and not x.is_set_to(x.view(4, 2))
+
+
+def test_is_pinned_takes_a_device_and_looks_at_it():
+    x = torch.ones(2)
+    assert not x.is_pinned() and not x.is_pinned("cuda") and not x.is_pinned(device=None)
+    with pytest.raises(RuntimeError, match="Expected one of cpu, cuda"):
+        x.is_pinned("bogus")
+
+
+def test_split_takes_the_names_of_its_arguments():
+    pieces = torch.split(tensor=torch.arange(4), split_size_or_sections=[1, 3])
+    assert [piece.tolist() for piece in pieces] == [[0], [1, 2, 3]]
+    assert len(torch.split(torch.arange(4), split_size_or_sections=2, dim=0)) == 2
+
+
+def test_resizing_to_the_same_sizes_does_nothing():
+    x = torch.arange(6)[::2]
+    assert x.resize_(3).stride() == (2,) and x._version == 0
+    assert x.resize_(3, memory_format=torch.contiguous_format).stride() == (1,) and x._version == 1
+
+
+def test_arange_of_bools_is_refused_before_out_is_resized():
+    x = torch.zeros(2, 4, dtype=torch.bool)
+    with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+        torch.arange(4, out=x)
+    assert x.shape == (2, 4)

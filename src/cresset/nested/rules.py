@@ -85,7 +85,7 @@ for _name in definitions:
     if _name in _operators:
         rules[_name] = elementwise(_name)
 for _name in ("add", "sub", "mul", "div", "pow", "where", "clone", "to", "to_dtype", "contiguous", "float", "double", "half", "bfloat16", "long", "int", "bool",
-              "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "div_floor", "remainder", "masked_fill", "cpu"):  # fmt: skip
+              "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "floor_divide", "remainder", "masked_fill", "cpu"):  # fmt: skip
     if _name in _operators:
         rules[_name] = elementwise(_name)
 

@@ -5,13 +5,15 @@ from cresset.tensors.tensor import refuse_gradient
 
 from .registry import alias, function, functions, functions_in_place, methods, operator
 
-operator("div_floor", """input / other rounded down: what Python's // gives.
+operator("floor_divide", """input / other rounded down: what Python's // gives.
+
+It has no derivative, other than `div(rounding_mode="floor")`, whose is zero.
 
 >>> cresset.floor_divide(cresset.tensor([7, -7]), 2)
 tensor([ 3, -4])
 """)
 for _name, _others in {
-    "sub": ("subtract",), "mul": ("multiply",), "div": ("divide", "true_divide"), "div_floor": ("floor_divide",), "abs": ("absolute",), "neg": ("negative",),
+    "sub": ("subtract",), "mul": ("multiply",), "div": ("divide", "true_divide"), "abs": ("absolute",), "neg": ("negative",),
     "clamp": ("clip",), "ne": ("not_equal",), "lt": ("less",), "le": ("less_equal",), "gt": ("greater",), "ge": ("greater_equal",), "trunc": ("fix",),
     "acos": ("arccos",), "asin": ("arcsin",), "atan": ("arctan",), "atan2": ("arctan2",), "acosh": ("arccosh",), "asinh": ("arcsinh",), "atanh": ("arctanh",),
 }.items():  # fmt: skip

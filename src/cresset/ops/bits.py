@@ -92,6 +92,10 @@ def nextafter(input, other):
     if dtype not in (cresset.float16, cresset.bfloat16) or input.is_meta:
         return _nextafter(input, other)
     input, other = cresset.broadcast_tensors(input.to(dtype), other.to(dtype))
+    if cresset.is_grad_enabled() and (input.requires_grad or other.requires_grad):
+        result = input + other * 0  # the derivatives, 1 and 0
+        with cresset.no_grad():
+            return result.copy_(nextafter(input, other))
     bits = input.contiguous().view(cresset.int16).int()
     # The bits without the sign count up from zero to infinity: one more is one further away from zero.
     stepped = cresset.where((input < other) == (input > 0), bits + 1, bits - 1)

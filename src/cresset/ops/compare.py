@@ -99,6 +99,18 @@ _unique, _unique_dim = operator("_unique2"), operator("_unique_dim")
 _unique_runs, _unique_runs_dim = operator("_unique_consecutive"), operator("_unique_consecutive_dim")
 
 
+def _refuse_derivative(distinct, name):
+    @distinct.derivative
+    def _(grad):
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+
+_refuse_derivative(_unique, "_unique2")
+_refuse_derivative(_unique_dim, "unique_dim")
+_refuse_derivative(_unique_runs, "unique_consecutive")
+_refuse_derivative(_unique_runs_dim, "unique_dim_consecutive")
+
+
 @function(method=True)
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None) -> Any:
     """The distinct elements in increasing order, or the distinct slices along `dim`.

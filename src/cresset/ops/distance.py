@@ -74,7 +74,13 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     by_product = compute_mode != _MODES[2] and (compute_mode == _MODES[1] or x1.size(-2) > 25 or x2.size(-2) > 25)
     if p == 2 and by_product:
         return _euclidean_by_product(x1, x2)
-    return cresset.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+    return _length(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
+
+
+def _length(difference, p):
+    """The p-norms along the last dimension. With p = 0, a count, their gradient is zero; that of vector_norm is none."""
+    length = cresset.linalg.vector_norm(difference, p, -1)
+    return length + difference.sign().mul(0).sum(-1) if p == 0 and difference.requires_grad else length
 
 
 def _euclidean_by_product(x1, x2):
@@ -103,7 +109,7 @@ def pdist(input, p=2):
     first, second = cresset.triu_indices(input.size(0), input.size(0), 1, device=input.device)
     if input.size(1) == 0:  # points without coordinates
         return input.new_zeros(first.numel())
-    return cresset.linalg.vector_norm(input.index_select(0, first) - input.index_select(0, second), p, -1)
+    return _length(input.index_select(0, first) - input.index_select(0, second), p)
 
 
 @function(method=True, inplace=True, out=True, autocast={"cuda": "float32"})

@@ -18,6 +18,20 @@ bincount = operator("bincount", """How often each of 0, 1, 2, … occurs in a ve
     tensor([1, 0, 2])
     """)  # fmt: skip
 
+
+@bincount.derivative
+def _(grad):
+    raise NotImplementedError("the derivative for 'bincount' is not implemented.")
+
+
+_without_derivative = operator("_without_derivative")
+
+
+@_without_derivative.derivative
+def _(grad, name):
+    raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+
 histc = operator("histc", """The number of elements in each of `bins` equal intervals from `min` to `max`; others do not count.
 
     If `min` equals `max`, the range is that of the elements.
@@ -50,8 +64,11 @@ def histogram(input, bins, *, range=None, weight=None, density=False) -> Any:
         )
     points = input.reshape(-1, 1)
     weight = None if weight is None else weight.reshape(-1)
-    hist, edges = _histogram("histogram", points, [bins], range, weight, density)
-    return return_types.histogram(hist, edges[0])
+    hist, (edges,) = _histogram("histogram", points, [bins], range, weight, density)
+    sources = [t for t in (input, bins, weight) if isinstance(t, cresset.Tensor) and t.requires_grad]
+    if sources and cresset.is_grad_enabled():
+        hist, edges = (_without_derivative(result, sources, "histogram") for result in (hist, edges))
+    return return_types.histogram(hist, edges)
 
 
 @function

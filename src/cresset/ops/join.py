@@ -247,36 +247,6 @@ def dsplit(input, indices_or_sections=None, *, sections=None, indices=None) -> t
     return _even_split("dsplit", input, 3, 2, indices_or_sections, sections, indices)
 
 
-@function(method=True)
-def unsafe_chunk(input, chunks, dim=0) -> tuple:
-    """`chunk`, under the name for callers that will write into the pieces.
-
-    >>> cresset.unsafe_chunk(cresset.arange(3), 2)
-    (tensor([0, 1]), tensor([2]))
-    """
-    return tuple(input.chunk(chunks, dim))
-
-
-@function(method=True)
-def unsafe_split(input, split_size, dim=0) -> tuple:
-    """`split`, under the name for callers that will write into the pieces.
-
-    >>> cresset.unsafe_split(cresset.arange(3), 2)
-    (tensor([0, 1]), tensor([2]))
-    """
-    return tuple(input.split(split_size, dim))
-
-
-@function(method=True)
-def unsafe_split_with_sizes(input, split_sizes, dim=0) -> tuple:
-    """`split_with_sizes`, under the name for callers that will write into the pieces.
-
-    >>> cresset.unsafe_split_with_sizes(cresset.arange(3), [1, 2])
-    (tensor([0]), tensor([1, 2]))
-    """
-    return tuple(input.split(list(split_sizes), dim))
-
-
 @function
 def meshgrid(*tensors, indexing=None) -> tuple:
     """The coordinates of a grid: one tensor per vector, all of the grid's shape.

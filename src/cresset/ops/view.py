@@ -1,6 +1,7 @@
 """Views: documentation and derivatives of the operators that show the same memory differently."""
 
 import warnings
+from typing import Any
 
 import cresset
 from cresset import _native
@@ -251,12 +252,42 @@ chunk = operator("chunk", """At most `chunks` pieces of equal size (the last may
     """)  # fmt: skip
 
 
+unsafe_split = operator("unsafe_split", """`split` into pieces that may be changed in place: to autograd they are no views.
+
+    >>> cresset.unsafe_split(cresset.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """)  # fmt: skip
+unsafe_split_with_sizes = operator("unsafe_split_with_sizes", """`split_with_sizes` into pieces that may be changed in place: to autograd they are no views.
+
+    >>> cresset.unsafe_split_with_sizes(cresset.arange(3), [1, 2])
+    (tensor([0]), tensor([1, 2]))
+    """)  # fmt: skip
+unsafe_chunk = operator("unsafe_chunk", """`chunk` into pieces that may be changed in place: to autograd they are no views.
+
+    >>> cresset.unsafe_chunk(cresset.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """)  # fmt: skip
+
+
 @split.derivative
 @operator("split.sizes").derivative
 @split_with_sizes.derivative
 @chunk.derivative
+@unsafe_split.derivative
+@unsafe_split_with_sizes.derivative
+@unsafe_chunk.derivative
 def _(grads, dim):
     yield lambda: cresset.cat(grads, dim)
+
+
+@function(name="split")
+def _split(tensor, split_size_or_sections, dim=0) -> Any:
+    """Pieces of one size, or of the listed sizes, along `dim`.
+
+    >>> cresset.split(cresset.arange(5), [2, 3])
+    (tensor([0, 1]), tensor([2, 3, 4]))
+    """
+    return tensor.split(split_size_or_sections, dim)
 
 
 view_as_real = operator("view_as_real", """A complex tensor as a real one with a last dimension of size two.""")
@@ -293,6 +324,11 @@ def _(grad, input_info):
 
 
 def _become(name, input, view):
+    if input.is_inference() and not _native.is_inference_mode_enabled():
+        raise RuntimeError(
+            f"{name}_: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to "
+            "get a normal tensor before doing inplace update."
+        )
     whole = input if input._base is None else input._base
     if view.requires_grad and whole.is_leaf and _native.is_grad_enabled():
         kind = "leaf Variable" if whole is input else "view of a leaf Variable"

@@ -221,7 +221,7 @@ def div(input, other, *, rounding_mode=None):
     return input._with(cresset.div(input._recorded, other, rounding_mode=rounding_mode))
 
 
-@rule("div_floor", "floor_divide")
+@rule("floor_divide")
 def floor_divide(input, other):
     """Values over a number, rounded down."""
     return div(input, other, rounding_mode="floor")

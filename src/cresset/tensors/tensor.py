@@ -283,6 +283,8 @@ def as_strided_(self, size, stride, storage_offset=None):
     """The tensor itself with other sizes and strides into its storage, in place."""
     if self.requires_grad and _native.is_grad_enabled():
         raise RuntimeError("as_strided_: the tensor requires grad, which this operation does not record; use as_strided")
+    if self.is_inference() and not _native.is_inference_mode_enabled():
+        raise RuntimeError("as_strided_: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace update.")
     view = self.as_strided(size, stride, storage_offset)
     _native.bump_version(self)
     return _native.set_storage(self, _native.storage_bytes(self), view.storage_offset(), tuple(size), tuple(stride))
@@ -291,7 +293,7 @@ def as_strided_(self, size, stride, storage_offset=None):
 def is_set_to(self, tensor):
     """Whether both are the same view of the same memory."""
     same_view = (self.shape, self.stride(), self.storage_offset()) == (tensor.shape, tensor.stride(), tensor.storage_offset())
-    return same_view and self.untyped_storage() == tensor.untyped_storage()
+    return same_view and _native.storage_info(self)[1:3] == _native.storage_info(tensor)[1:3]
 
 
 def untyped_storage(self):
@@ -341,6 +343,11 @@ def _check_pins(device):
     """Memory is pinned for CUDA alone."""
     if device is not None and _native.device(device).type != "cuda":
         raise RuntimeError(f"pin_memory: memory can be pinned for 'cuda', not for {str(device)!r}")
+
+
+def is_pinned(self, device=None):
+    """Whether it lies in page-locked memory, which is so for CUDA alone."""
+    return (device is None or _native.device(device).type == "cuda") and self._is_pinned()
 
 
 def pin_memory(self, device=None):
@@ -626,7 +633,7 @@ def _disabled_torch_function(cls, func, types, args=(), kwargs=None):
 METHODS = [
     __repr__, __format__, _repr_html_, __iter__, __contains__, __reversed__, __complex__, __dir__, tolist, numpy, __array__, __array_wrap__, __dlpack__, __dlpack_device__,
     __array_namespace__, __deepcopy__, __reduce_ex__, set_, as_strided_, is_set_to, untyped_storage, storage, _typed_storage, element_size, is_shared,
-    share_memory_, pin_memory, type, new_tensor, new, as_subclass, cuda, xpu, mtia, ipu, dim_order, resize_as_, map_, apply_,
+    share_memory_, is_pinned, pin_memory, type, new_tensor, new, as_subclass, cuda, xpu, mtia, ipu, dim_order, resize_as_, map_, apply_,
 ]  # fmt: skip
 
 

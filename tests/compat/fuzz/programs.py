@@ -26,6 +26,7 @@ import steps_memory  # noqa: E402, F401
 import steps_values  # noqa: E402, F401
 import vocabulary  # noqa: E402
 from children import MOST_MEMORY, RECORD, fork, note, watch  # noqa: E402
+from circumstances import circumstances  # noqa: E402
 from differences import known  # noqa: E402
 from lockstep import Lockstep, memory, span  # noqa: E402
 from steps import Maker  # noqa: E402
@@ -48,7 +49,7 @@ def libraries(alone):
 
 
 def run_program(lockstep, seed, number, between=lambda step, who: None):
-    """Run one program to its end or to the first difference: (that or None, how often steps were refused)."""
+    """Run one program to its end or to the first difference that is seen: (that or None, how often steps were refused, whether every step was looked at)."""
     rng = random.Random(f"{seed}/{number}")
     lockstep.begin()
     maker = Maker(rng, lockstep.lead)
@@ -59,9 +60,9 @@ def run_program(lockstep, seed, number, between=lambda step, who: None):
         text = maker.line()
         why = lockstep.step(text, (k + 1) % every == 0 or k == length - 1, functools.partial(between, text))
         if why:
-            return why, refused
+            return why, refused, every == 1
         refused += lockstep.lead.error is not None
-    return None, refused
+    return None, refused, every == 1
 
 
 def replay(lockstep, steps):
@@ -126,6 +127,13 @@ def operands(lockstep, steps):
     return "; ".join(said)
 
 
+def judged(lockstep, libs, steps, why):
+    """The difference with its circumstances, its operands, and why it is known, or None."""
+    values = operands(lockstep, steps)
+    why += circumstances(libs, steps, why, values)
+    return why, values, known(steps[-1], why, values)
+
+
 def run_batch(libs, seed, first, count, journal):
     """Programs from `first` on; prints what was found as JSON, a line each."""
     lockstep = Lockstep(libs)
@@ -134,7 +142,7 @@ def run_batch(libs, seed, first, count, journal):
     for number in range(first, first + count):
         said = lambda step, who, number=number: note(journal, f"{number} {who} {step}\n")  # noqa: E731
         try:
-            why, refused = run_program(lockstep, seed, number, said)
+            why, refused, looked_at = run_program(lockstep, seed, number, said)
             steps = list(lockstep.steps)
             totals["programs"] += 1
             totals["steps"] += len(steps)
@@ -143,12 +151,13 @@ def run_batch(libs, seed, first, count, journal):
                 kind = kind_of(steps[-1], why)
                 seen[kind] = seen.get(kind, 0) + 1
                 if len(libs) > 1:
-                    values = operands(lockstep, steps)
-                    reason = known(steps[-1], why, values)
+                    if not looked_at:  # the step that made the difference may be an earlier one
+                        found, kept = replay(lockstep, steps)
+                        steps, why = (kept, found) if found else (steps, why)
+                    why, values, reason = judged(lockstep, libs, steps, why)
                     if seen[kind] <= SHORTENED and not reason:
                         steps, why = shorten(lockstep, steps, why)
-                        values = operands(lockstep, steps)
-                        reason = known(steps[-1], why, values)
+                        why, values, reason = judged(lockstep, libs, steps, why)
                 else:
                     values, reason = "", None
                 totals["known" if reason else "findings"] += 1
@@ -277,7 +286,7 @@ def main():
     given = parser.parse_args()
     if given.only is not None:
         lockstep = Lockstep(libraries(given.alone))
-        why, _ = run_program(
+        why, *_ = run_program(
             lockstep,
             given.seed,
             given.only,

@@ -6,7 +6,7 @@ from ..batching import expanded, rule, run, wrap_dim
 
 # Operators with the dimensions of one tensor among their parameters.
 ONE_DIM = ("cumsum", "cumprod", "cumsum_", "cumprod_", "cummax", "cummin", "logcumsumexp", "softmax", "log_softmax", "sort", "topk", "kthvalue", "mode")
-NARROWING = ("split", "split.sizes", "split_with_sizes", "chunk", "narrow", "select", "slice", "unbind", "unfold")
+NARROWING = ("split", "split.sizes", "split_with_sizes", "chunk", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "narrow", "select", "slice", "unbind", "unfold")
 
 
 def with_number(call, function):

@@ -80,7 +80,10 @@ def interpolate(
     result = input.to(dtype if dtype == cresset.float64 else cresset.float32) if between else input
     for k in reversed(range(spatial)):
         result = _resize(result, k + 2, sizes[k], scales[k], mode, align_corners, antialias, precision)
-    return result.to(dtype)
+    result = result.to(dtype)
+    if spatial == 2 and not input.is_contiguous() and input.is_contiguous(memory_format=cresset.channels_last):
+        result = result.contiguous(memory_format=cresset.channels_last)
+    return result
 
 
 def _target(input, size, scale_factor, recompute, mode):

@@ -88,6 +88,17 @@ for _division in (div_floor, div_trunc):
     _division.derivative(lambda: (0, 0))
 
 
+@pointwise(types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -4), (7.0, -2.0, -4.0)])
+def floor_divide(x, y: Divisor):
+    """x / y rounded down: what Python's // gives. It has no derivative; that of div(rounding_mode="floor") is zero."""
+    return div_floor(x, y)
+
+
+@floor_divide.derivative
+def _():
+    return None, None  # there is none: backward says so
+
+
 @pointwise(types="real", examples=[(7.0, 3.0, 1.0), (-7, 3, 2), (7.0, -3.0, -2.0)])
 def remainder(x, y: Divisor):
     """What div_floor leaves over: a value with the sign of y, as Python's %."""
@@ -283,6 +294,11 @@ def _(x, y):
 def heaviside(x, values):
     """0 where x < 0, `values` where x is 0, 1 where x > 0."""
     return p.in_type_of(where(x == 0, values, p.in_type_of(x > 0, x)), x)
+
+
+@heaviside.derivative
+def _():
+    return None, None  # there is none: backward says so
 
 
 @pointwise(types="integer", examples=[(12, 18, 6), (0, 0, 0), (-4, 6, 2)])
