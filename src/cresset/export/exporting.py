@@ -60,7 +60,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     >>> program.module()(cresset.ones(9, 3)).shape
     torch.Size([9, 2])
     """
-    if hasattr(mod, "_class_type"):
+    if hasattr(mod, "_script_type"):
         raise ValueError(
             "Exporting a ScriptModule is not supported. Maybe try converting your ScriptModule to an ExportedProgram from the module that it was made of"
         )

@@ -56,6 +56,7 @@ _LATER = {
         ("ScriptFunction", "ScriptModule", "ScriptMethod", "RecursiveScriptModule", "TopLevelTracedModule"), "objects"
     ),
     "Error": "failures",
+    **dict.fromkeys(("trace", "trace_module", "TracerWarning", "TracingCheckError"), "tracing"),
     "save": "saving",
     "load": "loading",
 }
