@@ -3,7 +3,6 @@
 They nest in any order: `vmap(grad(f))` is the gradient for each sample, `jacfwd(jacrev(f))` the Hessian.
 """
 
-from . import rules
 from .derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from .modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from .rearranging import rearrange
@@ -13,5 +12,3 @@ __all__ = [
     "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "rearrange", "replace_all_batch_norm_modules_",
     "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
-
-del rules

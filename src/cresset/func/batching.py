@@ -1,8 +1,8 @@
 """How a call with tensors of a batch is computed: `interpret`, which the core asks, and what the rules of the operators share.
 
-A rule (in rules/) gets the arguments with each tensor of the level replaced by the batch it stands for, and beside each its
-batch dimension: None if every sample is the same. It gives results whose dimension 0 is the batch. An operator without a rule
-is run sample by sample, with a warning.
+A rule stands with its operator, in cresset/ops. It gets a Call: the arguments with each tensor of the level replaced by the batch it stands for,
+and beside each its batch dimension, None if every sample is the same. It gives results whose dimension 0 is the batch. Rules that many operators
+share are words, and in words.py. An operator without a rule is run sample by sample, with a warning.
 
 Note [Levels]: each open vmap has a frame with a number, the level of its tensors. Interpreting a call at one level makes calls with the
 batches, which may themselves be tensors of a level below. What is recorded for a gradient is recorded at the level at which the call
@@ -10,6 +10,7 @@ was made, if a tensor of that level wants it, and in the calls below otherwise: 
 sample, and grad around vmap the gradient of all.
 """
 
+import functools
 import threading
 import warnings
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from dataclasses import dataclass
 import cresset
 from cresset import _native
 from cresset._native import Tensor, batch_of, level_of, sample_of
-from cresset.ops.registry import signature_parts
+from cresset.ops import formulas
+from cresset.ops.registry import batch_rules, signature_parts
 
 
 @dataclass
@@ -36,7 +38,6 @@ class _Open(threading.local):
 
 _open = _Open()
 _operators = _native.operators()
-RULES = {}  # name or name.overload -> rule(call)
 WITHOUT_RULE_WARNED = set()
 
 
@@ -80,16 +81,6 @@ class closed_from:
     def __exit__(self, *_):
         _open.frames.extend(self.inner)
         _native.set_vmap_depth(len(_open.frames))
-
-
-def rule(*names):
-    """Decorator: the rule of these operators. It is called with a Call."""
-
-    def register(function):
-        RULES.update(dict.fromkeys(names, function))
-        return function
-
-    return register
 
 
 class Unbatched:
@@ -158,6 +149,47 @@ class Call:
             value = value.unsqueeze(1)
         return value
 
+    def dim(self, dim, rank=None):
+        """The dimension of the batch for one of a sample, or of another tensor of `rank`: checked, from the front, behind the batch."""
+        return wrap_dim(dim, self.rank() if rank is None else rank)
+
+    @property
+    def in_place(self):
+        """Whether the operator writes to its first argument."""
+        return changes_first(self.name)
+
+    def in_channels(self, value, at=1):
+        """(B, N, C, ...) as (N, B C, ...); with at=0, (B, O, ...) as (B O, ...)."""
+        return value.flatten(0, 1) if at == 0 else value.movedim(0, 1).flatten(1, 2)
+
+    def out_of_channels(self, value):
+        """(N, B C, ...) as (B, N, C, ...)."""
+        return value.unflatten(1, (self.size, -1)).movedim(1, 0)
+
+    def with_number(self, function):
+        """`function` of the batch, where a sample that is a single number counts as a vector of one."""
+        value = self.front()
+        return function(value) if self.rank() else _without_last(function(value.unsqueeze(1)))
+
+    def made_of(self, function):
+        """What an operator gives that is other operators: `function` gets the arguments as the caller gave them."""
+        result = function(*self.given)
+        return None if result is None else pieces_of(self, result)
+
+    def expanded(self, value, dim):
+        """A value with the batch at `dim` first, or for every sample if that is None."""
+        return expanded(value, dim, self.size)
+
+    def along(self):
+        """The operator with its dimension one further: see words.along."""
+        from . import words  # which uses this module
+
+        return words.along(self)
+
+    def pointwise(self):
+        """The operator on corresponding elements: see `pointwise`."""
+        return pointwise(self)
+
     def run(self, *args, name=None):
         """The operator, or another, on other arguments in the signature's order."""
         return run(name or self.name, args)
@@ -198,8 +230,7 @@ def interpret(name, given, level, out):
     if out is not None:
         return into_out(name, given, level, out)
     call = Call(name, given, frame)
-    base = name.partition(".")[0]
-    found = RULES.get(name) or RULES.get(base)
+    found = rule_of(name)
     is_random = getattr(found, "is_random", False)
     if not call.is_batched and not is_random:
         result = call.run(*call.args)
@@ -208,6 +239,20 @@ def interpret(name, given, level, out):
         refuse_unbatched_target(name)
     result = call_pieces(call, found)
     return given[0] if changes_first(name) else call.result(result)
+
+
+@functools.cache
+def rule_of(name):
+    """The rule of an operator, from its own file; None if it says nothing. Formulas and random operators are told by what they are."""
+    from . import words  # which uses this module
+
+    base = name.partition(".")[0]
+    if words.is_random(name):
+        return words.draw
+    found = batch_rules.get(name) or batch_rules.get(base)
+    if found is None and formulas.definition(base.removesuffix("_")) is not None:
+        return pointwise
+    return words.RULES[found] if isinstance(found, str) else found
 
 
 def call_pieces(call, found):
@@ -323,16 +368,6 @@ def promote_as_samples(call, args, places):
                 args[i] = args[i].to(wanted)
 
 
-def decomposed(function):
-    """The rule of an operator that is other operators: `function` gets the arguments as the caller gave them."""
-
-    def apply(call):
-        result = function(*call.given)
-        return None if result is None else pieces_of(call, result)
-
-    return apply
-
-
 def pieces_of(call, result):
     """Tensors of the level, as a rule gives them."""
     if isinstance(result, (tuple, list)):
@@ -344,3 +379,9 @@ def pieces_of(call, result):
 
 
 _native.set_interpreter(interpret)
+
+
+def _without_last(result):
+    if isinstance(result, (tuple, list)):
+        return [_without_last(part) for part in result]
+    return result.squeeze(1) if result.dim() == 2 else result

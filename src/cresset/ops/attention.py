@@ -8,7 +8,7 @@ import math
 
 import cresset
 
-from .registry import operator
+from .registry import batch, operator
 
 _attention = operator(
     "_attention",
@@ -67,3 +67,18 @@ def _(grad, query, key, value, output, rows, attn_mask, is_causal, scale, enable
     yield lambda: (slopes @ wide_key).to(dtype)
     yield lambda: shared(slopes.mT @ query)
     yield lambda: shared(weights.mT @ grad)
+
+
+# --- inside vmap ---
+
+
+@batch("_attention", "_attention_backward")
+def _(call):
+    """Leading dimensions are free; a mask broadcasts."""
+    mask = call.place("attn_mask")
+    args = list(call.args)
+    for i in range(mask):
+        args[i] = call.full(i)
+    if args[mask] is not None:
+        args[mask] = call.padded(mask, call.rank(call.place("query")))
+    return call.run(*args)

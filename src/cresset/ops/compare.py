@@ -6,7 +6,7 @@ from typing import Any
 import cresset
 
 from .dimensions import check_tensors
-from .registry import function, operator
+from .registry import batch, function, operator
 
 
 @function(method=True)
@@ -167,3 +167,27 @@ bucketize = operator("bucketize", """The bucket of each element: bucket i ends a
     >>> cresset.bucketize(cresset.tensor([1, 3, 4]), cresset.tensor([1, 3, 5]))
     tensor([0, 1, 2])
     """)  # fmt: skip
+
+
+# --- inside vmap ---
+
+batch("_unique2", "_unique_dim", "_unique_consecutive", "_unique_consecutive_dim")("dynamic")
+
+
+@batch("bucketize")
+def _(call):
+    return call.run(call.front(), *call.args[1:]) if call.dims[1] is None else NotImplemented
+
+
+@batch("searchsorted")
+def _(call):
+    """A sorted sequence of its own for every row, which the batch may be of too."""
+    sequence, _, *options, sorter = call.args
+    if call.dims[0] is None and call.rank(0) == 1 and (sorter is None or call.dims[-1] is None):
+        return call.run(sequence, call.front(1), *options, sorter)
+    if call.rank(0) == 1 and call.rank(1) != 1:  # one sequence for a sample's numbers in any shape
+        values = call.full(1)
+        order = sorter if sorter is None else call.full(len(call.args) - 1)
+        return call.run(call.full(0), values.reshape(call.size, -1), *options, order).reshape(values.shape)
+    order = sorter if sorter is None else call.full(len(call.args) - 1)
+    return call.run(call.full(0), call.full(1), *options, order)

@@ -8,7 +8,7 @@ from operator import index
 
 import cresset
 
-from .registry import function, operator
+from .registry import batch, function, operator
 
 _input_gradient = operator(
     "_convolution_input_gradient",
@@ -268,3 +268,60 @@ def conv_tbc(input, weight, bias, pad=0):
     """
     result = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
     return result.permute(2, 0, 1)
+
+
+# --- inside vmap ---
+
+
+def _in_images(value):
+    """(B, N, C, ...) as (B N, C, ...)."""
+    return value.flatten(0, 1)
+
+
+@batch("convolution")
+def _(call):
+    if call.rank(0) < call.rank(1):  # a single image
+
+        def of_one(input, *others):
+            return cresset.convolution(input.unsqueeze(0), *others).squeeze(0)
+
+        return call.made_of(of_one)
+    input, weight, bias, *rest = call.args
+    transposed, groups = rest[3], rest[5]
+    if call.dims[0] is None and call.dims[1] is None:
+        result = call.run(input, weight, None, *rest)
+    elif call.dims[1] is None:
+        result = call.run(_in_images(call.front(0)), weight, bias if call.dims[2] is None else None, *rest).unflatten(0, (call.size, -1))
+    else:
+        if call.dims[0] is None and groups == 1 and not transposed:
+            result = call.run(input, call.in_channels(call.front(1), 0), None, *rest)
+        else:
+            result = call.run(call.in_channels(call.full(0)), call.in_channels(call.front(1), 0), None, *rest[:5], groups * call.size)
+        result = call.out_of_channels(result)
+    if bias is None or (call.dims[1] is None and call.dims[2] is None):
+        return result
+    spatial = [1] * (call.rank(1) - 2)
+    return result + call.front(2).reshape((-1, *spatial) if call.dims[2] is None else (call.size, 1, -1, *spatial))
+
+
+@batch("_convolution_input_gradient")
+def _(call):
+    grad, weight, (images, channels, *spatial), *rest, groups = call.args
+    if call.dims[1] is None:
+        return call.run(_in_images(call.front(0)), weight, (images * call.size, channels, *spatial), *rest, groups).unflatten(0, (call.size, -1))
+    size = (images, channels * call.size, *spatial)
+    result = call.run(call.in_channels(call.full(0)), call.in_channels(call.front(1), 0), size, *rest, groups * call.size)
+    return call.out_of_channels(result)
+
+
+@batch("_convolution_weight_gradient")
+def _(call):
+    _, _, (out, *others), *rest, groups = call.args
+    result = call.run(call.in_channels(call.full(0)), call.in_channels(call.full(1)), (out * call.size, *others), *rest, groups * call.size)
+    return result.unflatten(0, (call.size, -1))
+
+
+@batch("_convolution_bias_gradient")
+def _(call):
+    """The sum over all but the channels, which are those of all samples."""
+    return call.run(call.in_channels(call.front())).unflatten(0, (call.size, -1))

@@ -8,7 +8,7 @@ from typing import Any
 import cresset
 
 from .batches import copy_for
-from .registry import function, operator
+from .registry import batch, function, operator
 
 clone = operator("clone", """A copy with memory of its own; gradients flow through it.
 
@@ -371,3 +371,37 @@ def view_as_real_copy(input):
     tensor([1., 2.])
     """
     return cresset.view_as_real(input).clone()
+
+
+# --- inside vmap ---
+
+batch("to_dtype")("leading")
+batch("set_", "resize_")("refused")
+
+
+@batch("to", "to.dtype", "clone", "contiguous", *NAMED)
+def batch_of_converted(call):
+    """The batch converted whole. A layout of channels is that of a sample and cannot be asked of a batch, which has more dimensions; and the
+    samples of a copy lie one after another, as those of a fresh tensor do."""
+    args = [call.front(), *call.args[1:]]
+    place = call.place("memory_format")
+    if place is not None and (args[place] in (cresset.channels_last, cresset.channels_last_3d) or call.dims[0]):
+        args[place] = cresset.contiguous_format
+    return call.run(*args)
+
+
+@batch("to.other")
+def _(call):
+    other = call.given[1]
+    return call.front().to(other.dtype)
+
+
+@batch("copy_", "fill_")
+def _(call):
+    """The target has the batch first; the source is aligned with a sample of it."""
+    target, source = call.front(), call.args[1]
+    if call.dims[1] is not None:
+        source = call.padded(1, call.rank())
+        if source.dim() > target.dim():
+            raise RuntimeError(f"{call.name}: a sample of shape {tuple(call.given[1].shape)} does not broadcast to {tuple(call.given[0].shape)}")
+    target.copy_(source)

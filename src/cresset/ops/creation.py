@@ -7,8 +7,9 @@ leaf that wants a gradient; `out=` takes the result.
 import cresset
 
 from .check import only_strided
+from .copy import batch_of_converted
 from .dimensions import sizes
-from .registry import function, operator
+from .registry import batch, function, operator
 
 # ---------------------------------------------------------------- empty and filled
 
@@ -249,3 +250,28 @@ def polar(abs, angle):
             f"polar: Expected object of scalar type {abs.dtype} but got scalar type {angle.dtype} for second argument"
         )
     return cresset.complex(abs * angle.cos(), abs * angle.sin())
+
+
+# --- inside vmap ---
+
+batch("zeros_like", "ones_like", "full_like", "empty_like")(batch_of_converted)
+batch("zero_")("leading")
+batch("complex")("pointwise")
+
+
+@batch("fill")
+def _(call):
+    return cresset.full_like(call.full(), 0).copy_(call.padded(1, call.rank()) if call.dims[1] is not None else call.args[1])
+
+
+@batch("new_zeros", "new_ones", "new_empty", "new_full")
+def _(call):
+    """A fresh tensor for each sample, so that it can be written to."""
+    return call.run(call.args[0], (call.size, *call.args[1]), *call.args[2:])
+
+
+@batch("new_empty_strided")
+def _(call):
+    size, stride, *rest = call.args[1:]
+    length = 1 + sum((s - 1) * t for s, t in zip(size, stride, strict=True)) if all(size) else 0
+    return call.run(call.args[0], (call.size, *size), (length, *stride), *rest)

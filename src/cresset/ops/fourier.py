@@ -3,7 +3,7 @@
 import cresset
 
 from .batches import all_samples
-from .registry import function, operator
+from .registry import batch, function, operator
 
 fft_complex = operator("fft_complex", """The Fourier transform of a complex tensor along the dimensions `dim`, times `scale`.""")
 
@@ -243,3 +243,11 @@ def istft(
     if end > whole:
         signal = cresset.cat([signal, signal.new_zeros(batch, end - whole)], 1)
     return signal.squeeze(0) if input.ndim == 2 else signal
+
+
+# --- inside vmap ---
+
+
+@batch("fft_complex", "fft_from_real", "fft_to_real")
+def _(call):
+    return call.run(call.front(), [call.dim(dim) for dim in call.args[1]], *call.args[2:])

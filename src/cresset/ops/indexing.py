@@ -3,7 +3,7 @@
 import cresset
 
 from .. import _native
-from .registry import function, operator
+from .registry import batch, function, operator
 
 index = operator("index", """x[i, j, ...] for tensors i, j: integers, which broadcast together, and masks; None keeps a dimension whole.
 
@@ -162,3 +162,122 @@ def _(grad, indices, padding_idx, scale_grad_by_freq):
         return rows.masked_fill((indices == padding_idx).unsqueeze(-1), 0) if padding_idx >= 0 else rows
 
     yield back
+
+
+# --- inside vmap ---
+
+batch("nonzero", "nonzero_numpy", "masked_select")("dynamic")
+
+
+class Indices:
+    """The indices of a call: masks as numbers, those with a batch aligned to broadcast with those without.
+
+    entries: an index or None for each dimension. first: where the indexed dimensions of a sample's result stand: at the place of the
+    first index if the indices are neighbours, else in front. shape: what a sample's indices broadcast to.
+    """
+
+    def __init__(self, call, place):
+        pairs, shapes = [], []
+        for given, value, dim in zip(call.given[place], call.args[place], call.dims[place], strict=True):
+            if given is not None and given.dtype in (cresset.bool, cresset.uint8):
+                if dim is not None:
+                    raise RuntimeError(
+                        "vmap: It looks like you're attempting to index with a mask that has a value for every sample; its result would have another shape "
+                        "for each, and we do not support batching operators that can output dynamic shape. Use torch.where instead"
+                    )
+                pairs += [(places, None) for places in value.nonzero().unbind(1)]
+                shapes += [pairs[-1][0].shape] * given.dim()
+                continue
+            pairs.append((value, dim))
+            if given is not None:
+                shapes.append(given.shape)
+        self.shape = cresset.broadcast_shapes(*shapes)
+        self.entries = [self._aligned(value, dim) for value, dim in pairs]
+        self.is_batched = any(dim is not None for _, dim in pairs)
+        places = [i for i, entry in enumerate(self.entries) if entry is not None]
+        self.first = places[0] if places == list(range(places[0], places[-1] + 1)) else 0
+        self.are_neighbours = len(places) == places[-1] - places[0] + 1
+
+    def _aligned(self, value, dim):
+        if dim is None:
+            return value
+        value = value.movedim(dim, 0)
+        return value.reshape(value.shape[0], *[1] * (len(self.shape) + 1 - value.dim()), *value.shape[1:])
+
+    def with_samples(self, size):
+        """The entries for a batch with `size` samples in front; results have the samples and the indexed dimensions first."""
+        return [cresset.arange(size).reshape(size, *[1] * len(self.shape)), *self.entries]
+
+
+@batch("index")
+def _(call):
+    indices = Indices(call, 1)
+    count = len(indices.shape)
+    if not indices.is_batched:
+        result = call.run(call.front(), [None, *indices.entries])
+        return result if indices.are_neighbours else result.movedim(count, 0)
+    if call.dims[0] is None:
+        return call.run(call.args[0], indices.entries).movedim(indices.first, 0)
+    result = call.run(call.front(), indices.with_samples(call.size))
+    return result.movedim(tuple(range(1, 1 + count)), tuple(range(1 + indices.first, 1 + indices.first + count))) if indices.first else result
+
+
+@gather.batch
+def batch_along_indices(call):
+    """Every tensor has the batch in front; the dimension moves by one."""
+    args = list(call.args)
+    for i, value in enumerate(call.given):
+        if isinstance(value, cresset.Tensor):
+            args[i] = call.full(i) if value.dim() else call.full(i).unsqueeze(1)
+    args[1] = call.dim(args[1])
+    result = call.run(*args)
+    if call.in_place:
+        return None
+    return result if call.rank(2 if call.name == "gather" else 0) else result.squeeze(1)
+
+
+@batch("index_select")
+def _(call):
+    input, dim, places = call.given
+    at = call.dim(dim)
+    if call.dims[2] is None:
+        if input.dim():
+            return call.front().index_select(at, places)
+        return call.front().unsqueeze(1).index_select(1, places).squeeze(1)
+
+    def selected(input, *_):
+        vector = input if input.dim() else input.unsqueeze(0)
+        chosen = vector[(slice(None),) * (at - 1) + (places.reshape(-1),)]
+        return chosen if input.dim() else chosen.squeeze(0)
+
+    return call.made_of(selected)
+
+
+@batch("take")
+def _(call):
+    return call.made_of(lambda input, places: input.reshape(-1)[places])
+
+
+@batch("embedding")
+def _(call):
+    """Rows of a table for each sample are rows of one long table."""
+    weight, places, *rest = call.args
+    if call.dims[0] is None:
+        return call.run(weight, call.front(1), *rest)
+    table = call.front(0)
+    return call.run(table.flatten(0, 1), _shifted(call, 1, table.shape[1]), -1, *rest[1:])
+
+
+def _shifted(call, i, rows):
+    """The indices of each sample, behind the rows of the samples before."""
+    places = call.full(i)
+    return places + (cresset.arange(call.size, dtype=places.dtype) * rows).reshape(call.size, *[1] * call.rank(i))
+
+
+@batch("embedding_dense_backward")
+def _(call):
+    _, _, rows, padding, by_frequency = call.args
+    grad, places = call.full(0), call.full(1)
+    if padding >= 0:
+        grad = grad.masked_fill((places == padding).unsqueeze(-1), 0)
+    return call.run(grad, _shifted(call, 1, rows), rows * call.size, -1, by_frequency).unflatten(0, (call.size, rows))

@@ -5,7 +5,7 @@ from typing import Any
 import cresset
 
 from .dimensions import sequence, wrap_dim
-from .registry import alias, function, operator
+from .registry import alias, batch, function, operator
 
 cat = operator("cat", """Tensors joined along `dim`, in which alone their sizes may differ.
 
@@ -355,3 +355,20 @@ def block_diag(*tensors):
         rows.append(cresset.cat([block.new_zeros(height, before), block, block.new_zeros(height, after)], 1))
         before += block.size(1)
     return cresset.cat(rows, 0)
+
+
+# --- inside vmap ---
+
+
+@batch("cat", "stack")
+def _(call):
+    """Those without a batch are expanded, unless they are empty vectors, which cat skips."""
+    values = [
+        call.expanded(value, dim)
+        for given, value, dim in zip(call.given[0], call.args[0], call.dims[0], strict=True)
+        if not (call.name == "cat" and given.dim() == 1 and given.numel() == 0 and any(other.dim() > 1 for other in call.given[0]))
+    ]
+    rank = values[0].dim() - 1
+    if call.name == "cat" and not rank:
+        raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
+    return call.run(values, call.dim(call.args[1], rank + (call.name == "stack")))

@@ -6,9 +6,9 @@ differentiated (create_graph) it is made of ordinary operators instead.
 
 import cresset
 
-from .registry import function, operator
+from .registry import batch, function, operator
 
-MEAN = 1
+NONE, MEAN = 0, 1
 
 _nll_loss = operator("_nll_loss", """The negative log-likelihood of classes, and the sum of their weights: see `nn.functional.nll_loss`.""")  # fmt: skip
 _cross_entropy = operator("_cross_entropy", """The cross entropy of scores and classes, the sum of the classes' weights, and of each sample the largest score and the
@@ -67,3 +67,58 @@ def reinforce(input, reward):
     raise RuntimeError(
         "reinforce() was removed: use -distributions.Categorical(probs).log_prob(action) * reward as a loss"
     )
+
+
+# --- inside vmap ---
+
+
+def _joined(call, i):
+    """Scores or classes of the samples of all calls; one call's scores may have no dimension of samples."""
+    value = call.full(i)
+    return value if call.rank(call.place("input")) == 1 else value.flatten(0, 1)
+
+
+def _total_weights(call, first):
+    """The sum of the weights of the classes that count, for each call."""
+    target, weight, ignore_index = call.full(first + 1), call.args[first + 2], call.args[first + 4]
+    counted = target != ignore_index
+    weights = counted if weight is None else weight[target.masked_fill(~counted, 0).long()] * counted
+    return weights.double().reshape(call.size, -1).sum(1)
+
+
+@batch("_nll_loss", "_cross_entropy")
+def _(call):
+    if call.dims[2] is not None:
+        return NotImplemented
+    _, _, weight, reduction, *others = call.args
+    losses, _, *statistics = call.run(_joined(call, 0), _joined(call, 1).reshape(_target_shape(call)), weight, NONE, *others)
+    total = _total_weights(call, 0)
+    if reduction == NONE:
+        losses = losses if call.rank() == 1 else losses.unflatten(0, (call.size, -1))
+    else:
+        losses = losses.reshape(call.size, -1).sum(1)
+        losses = losses / total.to(losses.dtype) if reduction == MEAN else losses
+    return [losses, total, *(part.reshape(2, call.size, -1).movedim(1, 0) for part in statistics)]
+
+
+def _target_shape(call):
+    shape = _joined(call, call.place("input")).shape
+    return (shape[0], *shape[2:])
+
+
+@batch("_nll_loss_backward", "_cross_entropy_backward")
+def _(call):
+    if call.dims[3] is not None:
+        return NotImplemented
+    _, _, _, weight, reduction, *others = call.args
+    total = call.place("total_weight")
+    grad, shape = call.full(0), _target_shape(call)
+    if reduction != NONE:
+        grad = grad / call.full(total).to(grad.dtype) if reduction == MEAN else grad
+        grad = grad.reshape(call.size, 1).expand(call.size, cresset.Size(shape).numel() // max(call.size, 1))
+    statistics = [call.full(total + 1).movedim(0, 1).flatten(1)] if total + 1 < len(call.args) else []
+    others = others[: total - 5]
+    result = call.run(
+        grad.reshape(shape), _joined(call, 1), _joined(call, 2).reshape(shape), weight, NONE, *others, grad.new_ones((), dtype=cresset.float64), *statistics
+    )
+    return result if call.rank(1) == 1 else result.unflatten(0, (call.size, -1))

@@ -5,7 +5,7 @@ With C = A B, the gradients are dA = dC Bᴴ and dB = Aᴴ dC, where ᴴ transpo
 
 import cresset
 
-from .registry import function, operator
+from .registry import batch, function, operator
 
 
 def _adjoint(matrix):
@@ -260,3 +260,78 @@ def _scaled_mm_v2(
             f"got {tuple(contraction_dim)}"
         )
     return cresset._scaled_mm(input, mat2, *scales, bias, None, out_dtype, use_fast_accum)
+
+
+# --- inside vmap ---
+
+
+@batch("matmul", "mm", "bmm", "mv")
+def _(call):
+    """The batch joins the leading dimensions. A factor without one stays as it is, so that it is one large product where that can be."""
+    a, b = call.front(0), call.front(1)
+    a_rank, b_rank = call.rank(0), call.rank(1)
+    _check_sizes(call)
+    if call.dims[1] is None:
+        if a_rank == 1 and b_rank > 2:
+            return (a.reshape(call.size, *[1] * (b_rank - 1), -1) @ b).squeeze(-2)
+        return (call.padded(0, b_rank) if b_rank > 2 else a) @ b
+    if call.dims[0] is None:
+        if b_rank == 1:
+            if a_rank <= 2:
+                return b @ (a if a_rank == 1 else a.mT)
+            return (a @ b.reshape(call.size, *[1] * (a_rank - 2), -1, 1)).squeeze(-1)
+        return (a @ (call.padded(1, a_rank) if a_rank > 2 else b)) if a_rank > 1 else (a.unsqueeze(0) @ b).squeeze(-2)
+    a = a.unsqueeze(-2) if a_rank == 1 else a
+    b = b.unsqueeze(-1) if b_rank == 1 else b
+    rank = max(a.dim(), b.dim())
+    a, b = (x.reshape(x.shape[0], *[1] * (rank - x.dim()), *x.shape[1:]) for x in (a, b))
+    product = a @ b
+    if b_rank == 1:
+        product = product.squeeze(-1)
+    return product.squeeze(-2 if b_rank > 1 else -1) if a_rank == 1 else product
+
+
+def _check_sizes(call):
+    """Names the sizes of a sample, before those of the batch are named."""
+    a, b = call.given[:2]
+    if not a.dim() or not b.dim():
+        raise RuntimeError(f"{call.name}: both arguments need to be at least 1D, but they are {a.dim()}D and {b.dim()}D")
+    if a.shape[-1] != b.shape[-1 if b.dim() == 1 else -2]:
+        raise RuntimeError(f"{call.name}: mat1 and mat2 shapes cannot be multiplied: a sample has {tuple(a.shape)} and {tuple(b.shape)}")
+
+
+@batch("addmm", "baddbmm")
+def _add_product(call):
+    def added(input, a, b, beta, alpha):
+        product = a @ b
+        product = product if alpha == 1 else product * alpha
+        return product if beta == 0 else (input if beta == 1 else input * beta) + product
+
+    return call.made_of(added)
+
+
+@batch("addmm_", "baddbmm_")
+def _(call):
+    call.front().copy_(_add_product(call))
+
+
+@batch("linear")
+def _(call):
+    if call.dims[1] is None and call.dims[2] is None:
+        return call.run(call.front(), *call.args[1:])
+
+    def applied(input, weight, bias):
+        product = input @ (weight.mT if weight.dim() > 1 else weight)
+        return product if bias is None else product + bias
+
+    return call.made_of(applied)
+
+
+@batch("dot")
+def _(call):
+    a, b = call.front(0), call.front(1)
+    if call.dims[0] is None:
+        return b @ a
+    if call.dims[1] is None:
+        return a @ b
+    return (a.unsqueeze(1) @ b.unsqueeze(2)).reshape(call.size)

@@ -8,7 +8,7 @@ import math
 
 import cresset
 
-from .registry import function, operator
+from .registry import batch, function, operator
 
 # --- what all normalizations share ---
 
@@ -234,3 +234,81 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
                 if running is not None:
                     running.copy_(each.view(samples, channels).mean(0))
     return out.view(input.shape)
+
+
+# --- inside vmap ---
+
+
+def _channels(call, i):
+    """A vector for each channel, for the channels of all samples; None stays None."""
+    return None if call.args[i] is None else call.full(i).flatten()
+
+
+@batch("native_batch_norm")
+def _(call):
+    """The channels of every sample are channels of one call."""
+    training, momentum, eps = call.args[5:]
+    for i in (3, 4):
+        if training and call.args[i] is not None and call.dims[i] is None:
+            raise RuntimeError(
+                "batch_norm: Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, were not "
+                "batched. Inside vmap, use eval() mode, track_running_stats=False, or torch.func.replace_all_batch_norm_modules_"
+            )
+    output, *statistics = call.run(call.in_channels(call.full(0)), *(_channels(call, i) for i in range(1, 5)), training, momentum, eps)
+    return [call.out_of_channels(output), *(_per_sample(part, call.size) for part in statistics)]
+
+
+def _per_sample(vector, size):
+    return vector.unflatten(0, (size, -1)) if vector.numel() else vector.reshape(size, -1)
+
+
+@batch("_batch_norm_backward")
+def _(call):
+    grad, input = call.in_channels(call.full(0)), call.in_channels(call.full(1))
+    to_input, *to_weights = call.run(grad, input, *(_channels(call, i) for i in (2, 3, 4)), call.args[5])
+    return [call.out_of_channels(to_input), *(_per_sample(part, call.size) for part in to_weights)]
+
+
+@batch("native_group_norm")
+def _(call):
+    count, channels, pixels, groups, eps = call.args[3:]
+    output, *statistics = call.run(
+        call.in_channels(call.full(0)), _channels(call, 1), _channels(call, 2), count, channels * call.size, pixels, groups * call.size, eps
+    )
+    return [call.out_of_channels(part) for part in (output, *statistics)]
+
+
+@batch("_group_norm_backward")
+def _(call):
+    count, channels, pixels, groups = call.args[5:]
+    grad, input, mean, rstd = (call.in_channels(call.full(i)) for i in range(4))
+    to_input, *to_weights = call.run(grad, input, mean, rstd, _channels(call, 4), count, channels * call.size, pixels, groups * call.size)
+    return [call.out_of_channels(to_input), *(_per_sample(part, call.size) for part in to_weights)]
+
+
+@batch("native_layer_norm", "_rms_norm")
+def _(call):
+    """Leading dimensions are free. A weight for each sample is applied afterwards."""
+    input, shape, *weights, eps = call.args
+    if all(dim is None for dim in call.dims[2:]):
+        return call.run(call.front(), shape, *weights, eps)
+    output, *statistics = call.run(call.full(0), shape, *[None] * len(weights), eps)
+    for i, combine in zip((2, 3), (cresset.mul, cresset.add), strict=False):
+        if i < 2 + len(weights) and call.args[i] is not None:
+            output = combine(output, call.padded(i, call.rank()))
+    return [output, *statistics]
+
+
+@batch("_normalize_backward")
+def _(call):
+    """A weight for each sample is multiplied before. The gradients of weight and bias are sums over the leading dimensions, one for each sample."""
+    _, _, shape, mean, _, weight, parameters = call.args
+    grad, input, rstd = call.full(0), call.full(1), call.full(4)
+    mean = None if mean is None else call.full(3)
+    scaled, kept = (grad, weight) if call.dims[5] is None else (grad * call.padded(5, call.rank()), None)
+    to_input = call.run(scaled, input, shape, mean, rstd, kept, False)[0]
+    if not parameters:
+        return [to_input, grad.new_empty(call.size, 0), grad.new_empty(call.size, 0)]
+    normalized = (input if mean is None else input - mean) * rstd
+    leading = tuple(range(1, input.dim() - len(shape)))
+    return [to_input, *(part.sum(leading) if leading else part for part in (grad * normalized, grad))]

@@ -5,7 +5,7 @@ import math
 import cresset
 
 from .autocast import autocast
-from .registry import function, operator
+from .registry import batch, function, operator
 
 # ---------------------------------------------------------------- derivatives
 
@@ -489,3 +489,40 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
     tensor([[[[1., 0.]]]])
     """
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
+
+
+# --- inside vmap ---
+
+
+_SPATIAL = {f"_{kind}{n}d": n for n in (1, 2, 3) for kind in ("avg_pool", "max_pool", "adaptive_avg_pool", "adaptive_max_pool")}
+
+
+@batch(*_SPATIAL)
+def _(call):
+    value = call.front()
+    if call.rank() == _SPATIAL[call.name] + 1:
+        return call.run(value, *call.args[1:])
+    return _split(call.run(value.flatten(0, 1), *call.args[1:]), call.size)
+
+
+def _split(result, size):
+    if isinstance(result, (tuple, list)):
+        return [_split(part, size) for part in result]
+    return result.unflatten(0, (size, -1))
+
+
+@batch("_avg_pool_gradient", "_adaptive_avg_pool_gradient", "_max_pool_gradient", "_max_unpool")
+def _(call):
+    tensors = 2 if call.name.startswith("_max") else 1
+    sizes = call.args[tensors]
+    spatial = call.args[-1] if call.place("rank") is not None else len(call.args[2])
+    values = [call.full(i) for i in range(tensors)]
+    # The sizes may leave out the images and channels.
+    if call.rank() == spatial + 1:
+        return call.run(*values, _with_lead(sizes, values[0].shape[:2], spatial), *call.args[tensors + 1 :])
+    values = [value.flatten(0, 1) for value in values]
+    return call.run(*values, _with_lead(sizes, values[0].shape[:2], spatial), *call.args[tensors + 1 :]).unflatten(0, (call.size, -1))
+
+
+def _with_lead(sizes, lead, spatial):
+    return sizes if len(sizes) == spatial else (*lead, *sizes[len(sizes) - spatial :])

@@ -5,7 +5,7 @@ On the CPU the numbers are PyTorch's for the same seed. `generator=` draws from 
 
 import cresset
 
-from .registry import function, operator
+from .registry import batch, function, operator
 
 # ---------------------------------------------------------------- new tensors
 
@@ -319,3 +319,6 @@ def _slopes(input, lower, upper, generator):
         drawn = cresset.empty(int(drawn_for.sum()), dtype=cresset.float64, device=input.device)
         drawn.uniform_(lower, upper, generator=generator)
         return cresset.ones_like(input).masked_scatter_(drawn_for, drawn.to(input.dtype))
+
+
+batch("native_dropout_backward", "_standard_gamma_grad")("pointwise")

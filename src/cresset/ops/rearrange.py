@@ -6,7 +6,7 @@ from typing import Any
 import cresset
 
 from .dimensions import sizes, wrap_dim
-from .registry import function, operator
+from .registry import batch, function, operator
 
 flip = operator("flip", """The elements in reverse order along `dims`.
 
@@ -485,3 +485,30 @@ def unravel_index(indices, shape) -> tuple:
         coordinates.append(indices % size)
         indices = indices.div(size, rounding_mode="floor")
     return tuple(reversed(coordinates))
+
+
+# --- inside vmap ---
+
+batch("tril", "triu", "tril_", "triu_")("leading")
+
+
+@batch("repeat")
+def _(call):
+    repeats = call.args[1]
+    if len(repeats) < call.rank():
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    return call.padded(0, len(repeats)).repeat(1, *repeats)
+
+
+@batch("flip")
+def _(call):
+    return call.with_number(lambda value: value.flip([call.dim(dim) for dim in call.args[1]]))
+
+
+@batch("roll")
+def _(call):
+    shifts, dims = call.args[1:]
+    if not dims:
+        value = call.front()
+        return value.reshape(call.size, -1).roll(shifts, 1).view(value.shape)
+    return call.with_number(lambda value: value.roll(shifts, [call.dim(dim) for dim in dims]))

@@ -14,6 +14,7 @@ from .autocast import by_device, set_policy
 
 functions: dict[str, Any] = {}  # name -> callable, becomes cresset.<name>
 methods: dict[str, Any] = {}  # name -> callable, becomes Tensor.<name>
+batch_rules: dict[str, Any] = {}  # name or name.overload -> rule(call) for vmap, or the word for one that many share: see func/words.py
 
 _operators = _native.operators()
 
@@ -28,8 +29,8 @@ for _name, _operator in _operators.items():
 class Overload:
     """One signature of a native operator that has several."""
 
-    def __init__(self, operator, overload):
-        self.operator, self.overload = operator, overload
+    def __init__(self, operator, name, overload):
+        self.operator, self.name, self.overload = operator, name, overload
 
     def __call__(self, *args, **kwargs):
         return self.operator(*args, **kwargs)
@@ -37,13 +38,20 @@ class Overload:
     def derivative(self, function):
         return self.operator.derivative(function, overload=self.overload)
 
+    def batch(self, rule):
+        """Decorator: what it does inside vmap, where its arguments are batches. `rule` gets a Call of func/batching.py."""
+        return batch(f"{self.name}.{self.overload}" if self.overload else self.name)(rule)
 
-def operator(name, doc=None, *, autocast=None):
+
+def operator(name, doc=None, *, autocast=None, batch=None):
     """The native operator `name` (or an overload of it, `name.overload`), with its documentation and facts.
 
     Args:
         autocast: what autocast does to it; see autocast.py.
+        batch: what it does inside vmap, as a word of func/words.py. Other rules are given by the decorator `batch`.
     """
+    if batch is not None:
+        batch_rules[name.removesuffix(".")] = batch
     name, _, overload = name.partition(".")
     native = _operators.get(name)
     if native is None:
@@ -52,7 +60,17 @@ def operator(name, doc=None, *, autocast=None):
         native.__doc__ = inspect.cleandoc(doc)
     if autocast is not None:
         set_policy(name, autocast)
-    return Overload(native, overload)
+    return Overload(native, name, overload)
+
+
+def batch(*names):
+    """Decorator: what these operators (or overloads, `name.overload`) do inside vmap; `rule` is a function of a Call, or a word as in `operator`."""
+
+    def enter(rule):
+        batch_rules.update(dict.fromkeys(names, rule))
+        return rule
+
+    return enter
 
 
 def function(definition=None, *, method=False, inplace=False, out=False, name=None, asks_others=True, autocast=None):

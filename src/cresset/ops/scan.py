@@ -3,7 +3,7 @@
 import cresset
 
 from .batches import all_samples
-from .registry import operator
+from .registry import batch, operator
 
 cumsum = operator("cumsum", """The sum of the elements so far along `dim`. Integers and bool are summed in int64.
 
@@ -112,3 +112,5 @@ def _(grad, indices, dim):
 @cummin.derivative
 def _(grad, indices, dim):
     yield lambda: _to_where_it_came_from(grad, indices, dim)
+
+batch("cumsum", "cumprod", "cumsum_", "cumprod_", "cummax", "cummin", "logcumsumexp")("along")

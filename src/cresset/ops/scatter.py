@@ -2,7 +2,8 @@
 
 import cresset
 
-from .registry import operator
+from .indexing import Indices, batch_along_indices
+from .registry import batch, operator
 
 
 class Writer:
@@ -326,3 +327,73 @@ def _(grad, indices, accumulate):
     yield lambda: grad if accumulate else grad.index_put(indices, grad.new_zeros(()))
     yield None
     yield lambda: _index(grad, indices)
+
+
+# --- inside vmap ---
+
+batch("masked_fill", "masked_fill_")("pointwise")
+batch(
+    "scatter", "scatter.value", "scatter.reduce", "scatter.value_reduce", "scatter_", "scatter_.value", "scatter_.reduce", "scatter_.value_reduce", "scatter_add",
+    "scatter_add_", "scatter_reduce", "scatter_reduce_",
+)(batch_along_indices)  # fmt: skip
+
+
+@batch("masked_fill.Tensor", "masked_fill_.Tensor")
+def _(call):
+    """With a value for each sample, it is a choice between two tensors."""
+    if call.dims[2] is None:
+        return call.pointwise()
+    input, mask, value = call.given
+    chosen = call.made_of(lambda *_: cresset.where(mask, value.to(input.dtype), input))
+    if not call.in_place:
+        return chosen
+    call.front().copy_(chosen)
+    return None
+
+
+@batch("index_put", "index_put_")
+def _(call):
+    indices = Indices(call, 1)
+    target = call.front(0) if call.in_place else call.full(0)
+    rest = [size for size, entry in zip(call.given[0].shape, indices.entries + [None] * call.rank(), strict=False) if entry is None]
+    count = len(indices.shape)
+    shape = (*rest[: indices.first], *indices.shape, *rest[indices.first :])
+    values = call.padded(2, len(shape)).expand(call.size, *shape)
+    values = values.movedim(tuple(range(1 + indices.first, 1 + indices.first + count)), tuple(range(1, 1 + count)))
+    return call.run(target, indices.with_samples(call.size), values, call.args[3])
+
+
+def _put(input, dim, places, values, accumulate=False):
+    """The batched form of the index_... operators: a put at the indices of one dimension, given from the front."""
+    vector = input if input.dim() else input.unsqueeze(0)
+    put = cresset.index_put(vector, [*[None] * dim, places.reshape(-1)], values, accumulate)
+    return put if input.dim() else put.squeeze(0)
+
+
+@batch(
+    "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_fill.Tensor", "index_fill_.Tensor", "index_reduce", "index_reduce_",
+)  # fmt: skip
+def _(call):
+    base = call.name.partition(".")[0].removesuffix("_")
+    if call.dims[2] is None and not (base == "index_fill" and call.dims[3] is not None) and call.rank():
+        args = [call.full(0), call.dim(call.args[1]), *call.args[2:]]
+        if base != "index_fill":
+            source = call.full(3)
+            args[3] = source if call.rank(3) else source.unsqueeze(1)
+        return call.run(*args)
+    if base == "index_reduce":
+        return NotImplemented
+
+    dim = call.dim(call.args[1]) - 1
+
+    def changed(input, _, places, value, alpha=1):
+        if base == "index_add":
+            return _put(input, dim, places, value if alpha == 1 else value * alpha, accumulate=True)
+        value = value if isinstance(value, cresset.Tensor) else cresset.tensor(value, dtype=input.dtype, device=input.device)
+        return _put(input, dim, places, value.to(input.dtype))
+
+    result = call.made_of(changed)
+    if not call.in_place:
+        return result
+    call.front().copy_(result)
+    return None

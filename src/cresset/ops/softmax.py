@@ -2,7 +2,7 @@
 
 import cresset
 
-from .registry import operator
+from .registry import batch, operator
 
 softmax = operator("softmax", """exp(x) / sum(exp(x)) along `dim`: positive numbers that sum to one.
 
@@ -51,3 +51,16 @@ def _(grad, grad_output, output, dim):
 def _(grad, grad_output, output, dim):
     yield lambda: grad - (grad * output.exp()).sum(dim, keepdim=True)
     yield lambda: -grad * output.exp() * grad_output.sum(dim, keepdim=True)
+
+
+# --- inside vmap ---
+
+batch("softmax", "log_softmax")("along")
+
+
+@batch("_softmax_backward_data", "_log_softmax_backward_data")
+def _(call):
+    grad, output = call.full(0), call.full(1)
+    if call.rank():
+        return call.run(grad, output, call.dim(call.args[2]), call.args[3])
+    return call.run(grad.unsqueeze(1), output.unsqueeze(1), 1, call.args[3]).squeeze(1)

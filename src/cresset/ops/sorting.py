@@ -2,7 +2,7 @@
 
 import cresset
 
-from .registry import function, operator
+from .registry import batch, function, operator
 
 sort = operator("sort", """The elements along `dim` in increasing (or decreasing) order, and their indices.
 
@@ -133,3 +133,6 @@ def nonzero_static(input, *, size, fill_value=-1):
         raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, got {size}")
     found = input.nonzero()[:size]
     return cresset.cat([found, found.new_full((size - found.size(0), input.ndim), fill_value)])
+
+
+batch("sort", "topk", "kthvalue", "mode")("along")

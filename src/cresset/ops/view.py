@@ -1,12 +1,13 @@
 """Views: documentation and derivatives of the operators that show the same memory differently."""
 
+import math
 import warnings
 from typing import Any
 
 import cresset
 from cresset import _native
 
-from .registry import function, functions_in_place, operator
+from .registry import batch, function, functions_in_place, operator
 
 detach = operator("detach", """The same memory without history: a result that needs no gradient.""")
 
@@ -396,3 +397,102 @@ def resize_as(input, tensor):
 
 
 functions_in_place("as_strided_", "detach_", "resize_as_")
+
+
+# --- inside vmap ---
+
+batch("alias", "detach", "real", "imag", "view_as_real", "view_as_complex")("leading")
+
+
+@batch("view.dtype")
+def _(call):
+    value = call.front()
+    return value.view(call.args[1]) if call.rank() else value.unsqueeze(1).view(call.args[1]).squeeze(1)
+
+
+@unfold.batch
+def _(call):
+    if not call.rank():
+        return call.front().unsqueeze(1).unfold(call.dim(call.args[1]), *call.args[2:]).select(1, 0)
+    return call.along()
+
+
+@batch("split", "split.sizes", "split_with_sizes", "chunk", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "narrow", "select", "slice", "unbind")
+def _(call):
+    if not call.rank():
+        error = RuntimeError if call.name == "unbind" else IndexError
+        raise error(f"{call.name}: Dimension specified for a tensor that has no dimensions")
+    return call.along()
+
+
+@diagonal.batch
+def _(call):
+    offset, *dims = call.args[1:]
+    return call.front().diagonal(offset, *(call.dim(dim) for dim in dims))
+
+
+@transpose.batch
+def _(call):
+    if not call.rank():
+        for dim in call.args[1:]:
+            call.dim(dim)
+        return call.run(call.front(), name="alias")
+    return call.front().transpose(*(call.dim(dim) for dim in call.args[1:]))
+
+
+@t.batch
+def _(call):
+    if call.rank() > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {call.rank()}D")
+    return call.front().transpose(1, 2) if call.rank() == 2 else call.run(call.front(), name="alias")
+
+
+@permute.batch
+def _(call):
+    rank, dims = call.rank(), call.args[1]
+    if len(dims) != rank:
+        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions: {rank} and {len(dims)}")
+    return call.front().permute(0, *(call.dim(dim) for dim in dims))
+
+
+@unsqueeze.batch
+def _(call):
+    return call.front().unsqueeze(call.dim(call.args[1], call.rank() + 1))
+
+
+@batch("squeeze", "squeeze.dim", "squeeze.dims")
+def _(call):
+    rank, shape = call.rank(), call.given[0].shape
+    if call.name == "squeeze":
+        dims = range(rank)
+    else:
+        dims = call.args[1] if call.name == "squeeze.dims" else [call.args[1]]
+        dims = [call.dim(dim) - 1 for dim in dims]
+    return call.front().squeeze(tuple(dim + 1 for dim in dims if rank and shape[dim] == 1))
+
+
+@batch("reshape", "view")
+def _(call):
+    shape, numel = list(call.args[1]), call.given[0].numel()
+    if -1 in shape:
+        known = math.prod(size for size in shape if size != -1)
+        if known and numel % known == 0 and shape.count(-1) == 1:
+            shape[shape.index(-1)] = numel // known
+    if math.prod(shape) != numel or any(size < 0 for size in shape):
+        raise RuntimeError(f"shape '{list(call.args[1])}' is invalid for input of size {numel}")
+    return call.run(call.front(), (call.size, *shape))
+
+
+@expand.batch
+def _(call):
+    size = call.args[1]
+    if len(size) < call.rank():
+        raise RuntimeError(f"expand: the number of sizes provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor ({call.rank()})")
+    return call.padded(0, len(size)).expand(call.size, *size)
+
+
+@as_strided.batch
+def _(call):
+    value, (size, stride, offset) = call.front(), call.args[1:]
+    offset = value.storage_offset() if offset is None else offset
+    return value.as_strided((call.size, *size), (value.stride(0), *stride), offset)

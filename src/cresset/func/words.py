@@ -1,14 +1,17 @@
-"""Random operators, as vmap's `randomness` says: refused, the same numbers for all samples, or others for each."""
+"""Batching rules that operators name by a word, `batch="along"`, and that of random operators.
+
+Random operators do as vmap's `randomness` says: they are refused, give the same numbers for all samples, or others for each.
+"""
 
 import cresset
-from cresset import _native
 from cresset._native import Tensor
 from cresset.ops.registry import signature_parts
 
-from ..batching import Unbatched, changes_first, closed_from, rule
+from .batching import Unbatched, changes_first, closed_from, pointwise
 
 
-def _is_random(name):
+def is_random(name):
+    """Whether an operator draws numbers."""
     return name == "native_dropout" or any(part.name == "generator" for part in signature_parts(name))
 
 
@@ -79,8 +82,31 @@ def _different(call, tensors):
 
 
 draw.is_random = True  # type: ignore[attr-defined]
-for operator in _native.operators().values():
-    for text in operator.signatures:
-        key = text[: text.index("(")]
-        if _is_random(key):
-            rule(key)(draw)
+
+
+def along(call):
+    """Operators with a dimension of one tensor among their parameters: the same, one dimension further."""
+    place = call.place("dim") or call.place("dimension")
+    dim = call.dim(call.args[place])
+    return call.with_number(lambda value: call.run(value, *call.args[1:place], dim, *call.args[place + 1 :]))
+
+
+def leading(call):
+    """Operators that treat leading dimensions as they should."""
+    return call.run(call.front(), *call.args[1:])
+
+
+def dynamic(call):
+    """Operators whose result may have another shape for every sample."""
+    raise RuntimeError(
+        f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over {call.name}, whose result may have another "
+        "shape for every sample"
+    )
+
+
+def refused(call):
+    """Operators that change where a tensor lies in memory."""
+    raise RuntimeError(f"vmap: {call.name} is not possible inside vmap, where a tensor has no memory of its own")
+
+
+RULES = {"pointwise": pointwise, "along": along, "leading": leading, "dynamic": dynamic, "refused": refused}
