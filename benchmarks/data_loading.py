@@ -21,7 +21,7 @@ def digits(lib):
 
 
 def images(lib):
-    """2000 colour images of 32 by 32 with a flip and a normalisation, as in a small image classifier."""
+    """2000 color images of 32 by 32 with a flip and a normalization, as in a small image classifier."""
     data = importlib.import_module(lib.__name__ + ".utils.data")
     pixels = lib.randint(0, 256, (2000, 3, 32, 32), dtype=lib.uint8)
 

@@ -49,7 +49,7 @@ def default_device(request):
 
 @pytest.fixture
 def refused(request):
-    """pytest.raises(error, match=...); a device finds a bad index late, at the next synchronisation, and says so in words of its own."""
+    """pytest.raises(error, match=...); a device finds a bad index late, at the next synchronization, and says so in words of its own."""
     on_cpu = request.config.getoption("--device") == "cpu"
 
     @contextlib.contextmanager

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the native part with the address and undefined-behaviour sanitizers and runs tests of the core on it. An error
+# Builds the native part with the address and undefined-behavior sanitizers and runs tests of the core on it. An error
 # that either of them finds ends the process, and with it the run.
 #
 #   tools/sanitize.sh [--short] [PYTEST ARGUMENT...]     --short: the quick tests only

@@ -27,7 +27,7 @@ _COMPLEX_OF = {cresset.float16: cresset.complex32, cresset.float64: cresset.comp
 
 
 def _check_dtype(who, input):
-    """Halves are transformed on CUDA only, bfloat16 nowhere."""
+    """float16 is transformed on CUDA only, bfloat16 nowhere."""
     if input.dtype == cresset.bfloat16 or (input.dtype in (cresset.float16, cresset.complex32) and not input.is_cuda):
         raise RuntimeError(f"{who}: Unsupported dtype {str(input.dtype)[6:]}")
 

@@ -1,4 +1,4 @@
-"""`torch.masked`: reductions and normalisations in which only the elements under a True of `mask` count.
+"""`torch.masked`: reductions and normalizations in which only the elements under a True of `mask` count.
 
 Each fills the masked-out elements with the value that does not change the result, and then does the ordinary operation.
 A slice without any element gives that value itself (0 for a sum, -inf for a maximum), or nan where there is none.

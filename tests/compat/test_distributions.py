@@ -182,7 +182,7 @@ class TestEveryDistribution:
         assert not both(name, lambda d, lib: seen(d.sample(shape)), dtype).requires_grad
 
     @pytest.mark.parametrize("shape", [(), (7,)])
-    def test_reparametrised_samples_and_their_gradients(self, name, shape):
+    def test_reparametrized_samples_and_their_gradients(self, name, shape):
         both(name, lambda d, lib: d.rsample(shape), "float64")
 
     def test_log_prob_and_its_gradients(self, name):

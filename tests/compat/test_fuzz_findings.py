@@ -28,7 +28,7 @@ FINDINGS = {
     "a hash of one number": lambda t: t.hash_tensor(t.tensor(2.5), 0).to(t.int64),
     "one size for a transform along one dimension": lambda t: t.fft.rfftn(t.ones(3, 4), 2, 0).real,
     "truth values are searched": lambda t: t.bucketize(True, t.tensor([0.0, 1.0])),
-    "antialias keeps pixel centres with align_corners": lambda t: t.nn.functional.interpolate(
+    "antialias keeps pixel centers with align_corners": lambda t: t.nn.functional.interpolate(
         t.arange(12.0).reshape(1, 1, 3, 4), scale_factor=2.0, mode="bicubic", align_corners=True, antialias=True
     ),
     "a number that an integer dtype cannot hold wraps before it divides": lambda t: t.tensor([1, 5, 4], dtype=t.uint8) // -4,
@@ -46,7 +46,7 @@ FINDINGS = {
     "a step beyond the input leads nowhere": lambda t: t.conv1d(t.ones(1, 3, 3), t.ones(2, 3, 3), None, (1 << 63) - 1),
     "what is false in Python does not average": lambda t: t.nn.functional.smooth_l1_loss(t.ones(2), t.zeros(2), ""),
     "a margin may be a truth value": lambda t: t.nn.functional.multi_margin_loss(t.tensor([[1.0, 2.0]]), t.tensor([0]), margin=True),
-    "dynamic quantisation to half precision": lambda t: t.quantize_per_tensor_dynamic(t.tensor([0.1, 2.0]), t.float16, True),
+    "dynamic quantization to half precision": lambda t: t.quantize_per_tensor_dynamic(t.tensor([0.1, 2.0]), t.float16, True),
     "tensorsolve of nothing": lambda t: t.linalg.tensorsolve(t.ones(0, 2, 2), t.ones(0, 1), [-1, 0]),
     "a reduction of another number is none": lambda t: t.cosine_embedding_loss(t.ones(2, 3), t.ones(2, 3), t.ones(2), 0.0, 7),
     "attention with one key, whatever its score": lambda t: t.nn.functional.scaled_dot_product_attention(

@@ -1,4 +1,4 @@
-"""Products beside PyTorch: small integers, the rounding of halves, and every layout and number of rows."""
+"""Products beside PyTorch: small integers, the rounding of half precision, and every layout and number of rows."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Quantised tensors and models agree with PyTorch's: integers exactly, dynamic layers within a step of quantisation."""
+"""Quantized tensors and models agree with PyTorch's: integers exactly, dynamic layers within a step of quantization."""
 
 import warnings
 

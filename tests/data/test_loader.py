@@ -27,7 +27,7 @@ from cresset.utils.data import (
 )
 
 
-class Labelled(Dataset):
+class Labeled(Dataset):
     """Its number, and a row of it."""
 
     def __len__(self):
@@ -112,7 +112,7 @@ class TestAnyNumberOfWorkers:
 
     @pytest.mark.parametrize("context", ["fork", "spawn"])
     def test_two_iterators_of_one_loader_have_memory_of_their_own(self, context):
-        loader = DataLoader(Labelled(), batch_size=4, num_workers=1, shuffle=True, multiprocessing_context=context)
+        loader = DataLoader(Labeled(), batch_size=4, num_workers=1, shuffle=True, multiprocessing_context=context)
         kept = [batch for pair in zip(loader, loader, strict=True) for batch in pair]
         assert [rows[:, 0].tolist() for _, rows in kept] == [numbers.tolist() for numbers, _ in kept]
 

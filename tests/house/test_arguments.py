@@ -115,7 +115,7 @@ def parse():
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 attributes.add(node.attr)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
-                attributes.add(node.value)  # getattr and its kind
+                attributes.add(node.value)  # getattr and its variants
 
         def enter(node, path, bases=(), module=module, imports=imports):
             for child in ast.iter_child_nodes(node):

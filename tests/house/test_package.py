@@ -70,7 +70,7 @@ def test_type_checkers_are_told_that_there_are_types(names):
     assert "cresset/py.typed" in names
 
 
-def test_the_licence_is_inside(names):
+def test_the_license_is_inside(names):
     assert any(n.rsplit("/", 1)[-1] == "LICENSE" for n in names)
 
 

@@ -177,7 +177,7 @@ def test_hooks_run_and_stop_running():
     assert module(ONE).item() == 2 and len(seen) == 2
 
 
-def test_a_module_that_was_not_initialised_says_so():
+def test_a_module_that_was_not_initialized_says_so():
     class Forgot(nn.Module):
         def __init__(self):
             self.ready = True

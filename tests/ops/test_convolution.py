@@ -7,7 +7,7 @@ import cresset.nn.functional as F
 from cresset.autograd import gradcheck, gradgradcheck
 
 
-def test_a_kernel_of_ones_sums_its_neighbours():
+def test_a_kernel_of_ones_sums_its_neighbors():
     image = cresset.arange(9.0).reshape(1, 1, 3, 3)
     sums = F.conv2d(image, cresset.ones(1, 1, 3, 3), padding=1)
     assert sums[0, 0].tolist() == [[8.0, 15.0, 12.0], [21.0, 36.0, 27.0], [20.0, 33.0, 24.0]]
@@ -122,7 +122,7 @@ def test_sums_over_stretches_give_the_same_whole_numbers(rank, images, before, a
         assert (one == definition).all()
 
 
-def test_a_value_that_is_not_finite_reaches_only_its_neighbours():
+def test_a_value_that_is_not_finite_reaches_only_its_neighbors():
     x, w = cresset.ones(2, 32, 12, 12), cresset.ones(32, 32, 3, 3)
     x[1, 4, 5, 6] = float("inf")
     y = F.conv2d(x, w)  # row 5 is seen by rows 3 to 5 of the result

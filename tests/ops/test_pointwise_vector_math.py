@@ -21,7 +21,7 @@ def single(value):
 
 
 def unit_in_last_place(value):
-    """The distance of neighbouring numbers of single precision around `value`."""
+    """The distance of neighboring numbers of single precision around `value`."""
     return 2.0 ** max(math.frexp(value)[1] - 24, -149)
 
 
@@ -115,7 +115,7 @@ def test_the_rest_of_a_division_is_exact_whatever_the_quotient():
 
 
 @pytest.mark.parametrize("dtype", [cresset.float32, cresset.float64])
-def test_the_next_number_is_the_neighbour(dtype):
+def test_the_next_number_is_the_neighbor(dtype):
     numbers = pairs()
     x, y = (cresset.tensor(list(column), dtype=dtype) for column in zip(*numbers))
     for (a, b), after in zip(numbers, cresset.nextafter(x, y).tolist(), strict=True):

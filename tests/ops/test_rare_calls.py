@@ -45,7 +45,7 @@ def test_dropout_without_training_takes_integers_and_with_it_complex_numbers():
         cresset.native_dropout(cresset.tensor([1, 2]), 0.5, True)
 
 
-def test_a_truth_value_counts_as_one_in_index_add():
+def test_a_bool_counts_as_one_in_index_add():
     assert cresset.zeros(3, dtype=cresset.int64).index_add(0, cresset.tensor([1]), cresset.tensor([2]), alpha=True).tolist() == [0, 2, 0]
 
 
@@ -73,7 +73,7 @@ def test_the_edges_of_bins_are_of_the_elements_precision():
     assert counts.index(1.0) == 49
 
 
-def test_half_is_true_in_a_sum_of_truth_values():
+def test_half_is_true_in_a_sum_of_bools():
     x = cresset.tensor([0.25, -0.25, 0.0])
     assert x.sum(dtype=cresset.bool).item() is True
     assert x[:, None].nansum(1, dtype=cresset.bool).tolist() == [True, True, False]
@@ -147,7 +147,7 @@ def test_huge_integers_make_fractions():
         cresset.tensor([1 << 70])
 
 
-def test_what_is_constant_is_normalised_to_zero():
+def test_what_is_constant_is_normalized_to_zero():
     assert F.instance_norm(cresset.ones(1, 1, 3), eps=0.0).tolist() == [[[0.0, 0.0, 0.0]]]
 
 

@@ -1,4 +1,4 @@
-"""Quantised models: dynamic, static, and trained with imitation."""
+"""Quantized models: dynamic, static, and trained with imitation."""
 
 import copy
 
@@ -89,7 +89,7 @@ def test_a_static_model_is_near_the_floating_point_one():
     assert isinstance(small.conv, nn.quantized.ConvReLU2d) and isinstance(small.linear, nn.quantized.Linear)
     assert isinstance(small.sum, nn.quantized.QFunctional) and isinstance(small.quant, nn.quantized.Quantize)
     assert (small(x) - net(x)).abs().max().item() < 0.15
-    with pytest.raises(RuntimeError, match="expected a quantised tensor"):
+    with pytest.raises(RuntimeError, match="expected a quantized tensor"):
         small.linear(cresset.ones(1, 32))
 
 

@@ -1,4 +1,4 @@
-"""Quantised tensors: integers with a scale."""
+"""Quantized tensors: integers with a scale."""
 
 import copy
 import pickle
@@ -59,8 +59,8 @@ def test_what_moves_elements_moves_integers():
         (lambda x: cresset.quantize_per_tensor(x, 1.0, 300, cresset.quint8), "zero_point 300 is out of bounds"),
         (lambda x: cresset.quantize_per_tensor(x, 1.0, 0, cresset.int8), "expected torch.qint8"),
         (lambda x: cresset.quantize_per_tensor(x.double(), 1.0, 0, cresset.qint8), "expected a float32"),
-        (lambda x: x.q_scale(), "expected a quantised tensor"),
-        (lambda x: cresset.zeros(2, dtype=cresset.qint8), "only a quantised tensor has this dtype"),
+        (lambda x: x.q_scale(), "expected a quantized tensor"),
+        (lambda x: cresset.zeros(2, dtype=cresset.qint8), "only a quantized tensor has this dtype"),
     ],
 )
 def test_bad_arguments_are_refused(call, words):
@@ -74,7 +74,7 @@ def test_copies():
         assert other.int_repr().tolist() == [1, 2, 3] and other.dtype == cresset.qint8 and other.q_zero_point() == 1
 
 
-def test_imitation_gives_what_quantising_gives_and_lets_gradients_through():
+def test_imitation_gives_what_quantizing_gives_and_lets_gradients_through():
     x = cresset.tensor([0.12, 9.0, -3.0], requires_grad=True)
     y = cresset.fake_quantize_per_tensor_affine(x, 0.1, 0, 0, 15)
     assert y.tolist() == pytest.approx([0.1, 1.5, 0.0])

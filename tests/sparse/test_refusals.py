@@ -1,4 +1,4 @@
-"""Nobody reads elements that a sparse, nested or quantised tensor does not have."""
+"""Nobody reads elements that a sparse, nested or quantized tensor does not have."""
 
 import gc
 

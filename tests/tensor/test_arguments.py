@@ -64,14 +64,14 @@ class TestNumbersAndTruthValues:
         with pytest.raises(TypeError):
             getattr(cresset.rand(2, 3, 4), name)(0, 1)
 
-    def test_a_number_is_no_truth_value(self):
+    def test_a_number_is_no_bool(self):
         x = cresset.rand(2, 3)
         for call in (lambda: x.sum(0, keepdim=1), lambda: x.sort(0, 1), lambda: x.argsort(0, 0), lambda: x.copy_(x, 1)):
             with pytest.raises(TypeError):
                 call()
         assert x.sum(0, numpy.bool_(True)).shape == (1, 3)
 
-    def test_a_truth_value_is_no_dimension(self):
+    def test_a_bool_is_no_dimension(self):
         x = cresset.rand(2, 3)
         for call in (lambda: x.argmax(True), lambda: x.cumsum(False), lambda: x.squeeze(True), lambda: x.chunk(True)):
             with pytest.raises(TypeError):

@@ -21,7 +21,7 @@ def test_promotion_is_symmetric_and_keeps_the_higher_kind(a):
         assert (torch.ones(1, dtype=a) + torch.ones(1, dtype=b)).dtype == both
 
 
-def test_promotion_of_neighbours():
+def test_promotion_of_neighbors():
     assert torch.promote_types(torch.uint8, torch.int8) == torch.int16
     assert torch.promote_types(torch.float16, torch.bfloat16) == torch.float32
     assert torch.promote_types(torch.int64, torch.float16) == torch.float16

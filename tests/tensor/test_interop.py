@@ -183,7 +183,7 @@ class TestStoragesFromBytes:
         assert torch.ShortStorage.from_buffer(bytes(range(8)), "big", 2, 2).tolist() == [0x0203, 0x0405]
         assert torch.ByteStorage.from_buffer(b"", "native").tolist() == []
 
-    def test_bytes_become_truth_values(self):
+    def test_bytes_become_bools(self):
         assert torch.UntypedStorage.from_buffer(bytes([0, 1, 7]), "native", dtype=torch.bool).tolist() == [0, 1, 1]
 
     @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Optimising trained models: PyTorch's torch.ao. Here that is quantisation: `ao.quantization` and the layers of `ao.nn.quantized`."""
+"""Optimizing trained models: PyTorch's torch.ao. Here that is quantization: `ao.quantization` and the layers of `ao.nn.quantized`."""
 
 from . import nn, quantization
 

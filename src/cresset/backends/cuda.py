@@ -132,7 +132,7 @@ def _can_use(form, params, debug):
 
 
 def can_use_flash_attention(params, debug=False):
-    """Whether attention in blocks computes it on tensor cores: halves on the device, in rows of a multiple of 8 elements and at most 128, without a mask.
+    """Whether attention in blocks computes it on tensor cores: half precision on the device, in rows of a multiple of 8 elements and at most 128, without a mask.
 
     With `debug`, a warning says why not.
     """

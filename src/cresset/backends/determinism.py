@@ -1,7 +1,7 @@
 """Whether results may depend on more than their inputs: the deterministic settings.
 
 On the CPU, results never depend on the number of threads, whatever is set here. The settings decide whether memory that
-nobody initialised is filled, and whether cuDNN may use algorithms on CUDA whose sums come in another order each time.
+nobody initialized is filled, and whether cuDNN may use algorithms on CUDA whose sums come in another order each time.
 """
 
 import warnings
@@ -25,7 +25,7 @@ def _tell_native():
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Use only algorithms whose results are the same in every run. On the CPU, all are; on CUDA, all but some of cuDNN's.
 
-    Memory that is not initialised (`empty`) is filled then, see `utils.deterministic`.
+    Memory that is not initialized (`empty`) is filled then, see `utils.deterministic`.
 
     >>> cresset.use_deterministic_algorithms(True)
     >>> cresset.are_deterministic_algorithms_enabled()

@@ -17,26 +17,26 @@ class Canvas:
         self.width, self.height = width, height
         self.dots = bytearray(bytes(background) * (width * height))
 
-    def rectangle(self, left, top, width, height, colour):
+    def rectangle(self, left, top, width, height, color):
         left, right = max(left, 0), min(left + width, self.width)
-        row = bytes(colour) * max(right - left, 0)
+        row = bytes(color) * max(right - left, 0)
         for y in range(max(top, 0), min(top + height, self.height)):
             at = 3 * (y * self.width + left)
             self.dots[at : at + len(row)] = row
 
-    def line(self, points, colour, thickness=2):
+    def line(self, points, color, thickness=2):
         for (x0, y0), (x1, y1) in zip(points, points[1:]):
             steps = max(abs(x1 - x0), abs(y1 - y0), 1)
             for step in range(int(steps) + 1):
                 x, y = x0 + (x1 - x0) * step / steps, y0 + (y1 - y0) * step / steps
-                self.rectangle(round(x), round(y), thickness, thickness, colour)
+                self.rectangle(round(x), round(y), thickness, thickness, color)
 
-    def text(self, left, top, text, colour=(60, 60, 60), scale=2):
+    def text(self, left, top, text, color=(60, 60, 60), scale=2):
         for letter in text:
             for y, bits in enumerate(FONT.get(letter, (0,) * 5)):
                 for x in range(3):
                     if bits >> (2 - x) & 1:
-                        self.rectangle(left + x * scale, top + y * scale, scale, scale, colour)
+                        self.rectangle(left + x * scale, top + y * scale, scale, scale, color)
             left += 4 * scale
 
     def png(self):

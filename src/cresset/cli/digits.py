@@ -95,14 +95,14 @@ def draw(history, pictures, labels, guesses, scale=5):
     columns, rows, gap = 10, 4, 14
     cell = SIZE * scale + gap
     canvas = Canvas(columns * cell + gap, 190 + rows * (cell + 12), (250, 250, 248))
-    for number, (values, colour) in enumerate([([h[0] for h in history], (44, 95, 168)), ([h[2] for h in history], (34, 139, 84))]):
+    for number, (values, color) in enumerate([([h[0] for h in history], (44, 95, 168)), ([h[2] for h in history], (34, 139, 84))]):
         left, width, height = 60 + number * (canvas.width // 2), canvas.width // 2 - 80, 120
         low, high = min(values), max(values)
         reach = (high - low) or 1.0
         canvas.rectangle(left, 30 + height, width, 1, (150, 150, 150))
         canvas.rectangle(left, 30, 1, height, (150, 150, 150))
         points = [(left + width * i / max(len(values) - 1, 1), 30 + height * (high - v) / reach) for i, v in enumerate(values)]
-        canvas.line(points, colour)
+        canvas.line(points, color)
         for value, top in ((high, 26), (low, 24 + height)):
             canvas.text(left - 52, top, f"{value:.2f}" if number == 0 else f"{value:.1%}")
     for place in range(min(columns * rows, len(pictures))):

@@ -10,7 +10,7 @@ DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 SHADES = " .:-=+*#%@"
 
 
-def has_colour(stream):
+def has_color(stream):
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
@@ -82,30 +82,30 @@ def curve(values, width=60, height=8, title="", unit=str, stream=None):
 
 
 def picture(rows, stream=None):
-    """A grey picture (rows of numbers from 0 to 1) as lines of text: half blocks in colour where the terminal has it, else letters."""
+    """A gray picture (rows of numbers from 0 to 1) as lines of text: half blocks in color where the terminal has it, else letters."""
     stream = stream or sys.stdout
-    if not (has_colour(stream) and can_write(stream, "\u2580")):
+    if not (has_color(stream) and can_write(stream, "\u2580")):
         return ["".join(SHADES[min(9, int(10 * value))] * 2 for value in row) for row in rows]
     lines = []
     for upper, lower in zip(rows[::2], [*rows[1::2], *([[0.0] * len(rows[0])] if len(rows) % 2 else [])]):
-        cells = (f"\x1b[38;5;{grey(a)};48;5;{grey(b)}m\u2580" for a, b in zip(upper, lower))
+        cells = (f"\x1b[38;5;{gray(a)};48;5;{gray(b)}m\u2580" for a, b in zip(upper, lower))
         lines.append("".join(cells) + "\x1b[0m")
     return lines
 
 
-def grey(value):
-    """One of the 24 greys of a terminal."""
+def gray(value):
+    """One of the 24 grays of a terminal."""
     return 232 + min(23, int(24 * value))
 
 
 def side_by_side(pictures, captions, gap="  "):
     """Pictures in one row with a caption under each; `captions` are (text, is it good)."""
     stream = sys.stdout
-    colour = has_colour(stream)
-    width = 8 if colour else 16
+    color = has_color(stream)
+    width = 8 if color else 16
     lines = [gap + gap.join(parts) for parts in zip(*pictures)]
     marks = []
     for text, good in captions:
         text = f"{text:^{width}}"
-        marks.append(f"\x1b[{32 if good else 31}m{text}\x1b[0m" if colour else text)
+        marks.append(f"\x1b[{32 if good else 31}m{text}\x1b[0m" if color else text)
     return "\n".join([*lines, gap + gap.join(marks)])

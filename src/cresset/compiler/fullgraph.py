@@ -1,6 +1,6 @@
 """compile(fullgraph=True): the program has to be one graph, so what it does may not depend on the elements of tensors.
 
-Code runs eagerly, so the program itself shows it: inside of such a call, asking a tensor for its truth value (`if x.sum() > 0`, `while`, `and`,
+Code runs eagerly, so the program itself shows it: inside of such a call, asking a tensor for its bool (`if x.sum() > 0`, `while`, `and`,
 `bool(x)`) is an error, and so is the list of its elements and `graph_break()`. Functions of cresset may look at values; PyTorch's are one
 operator of the graph, too. A condition on `x.item()` is not noticed: the number does not know where it came from.
 """

@@ -103,9 +103,9 @@ def current_blas_handle():
 
 
 def current_solver_handle():
-    """cuSOLVER's handle; not supported."""
+    """cuSOLVER's handle, which is not handed out: linear algebra calls that library from the native part alone."""
     require()
-    raise NotImplementedError("current_solver_handle: linear algebra does not go through cuSOLVER")
+    raise NotImplementedError("current_solver_handle: the handle of cuSOLVER is not handed out")
 
 
 # ---------------------------------------------------------------- old names of types

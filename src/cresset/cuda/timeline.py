@@ -14,7 +14,7 @@ from .history import frames_of
 WIDTH, HEIGHT = 1160, 420
 LEFT, RIGHT, TOP, BOTTOM = 78, 16, 16, 42
 MOST_COLUMNS = 700  # of a chart; where there are more events, a column shows the highest of several
-MOST_HOLDERS = 11  # with a colour of their own
+MOST_HOLDERS = 11  # with a color of their own
 TABLE_ROWS = 40
 # Holders whose line is not known.
 BEFORE, UNKNOWN = ("", "", 0, "before recording"), ("", "", 0, "outside of Python")
@@ -149,14 +149,14 @@ def write_page(path, index, most_events, title=None):
 def page(found, title, device, truncated=False):
     """The page as text."""
     holders = found.holders()
-    coloured = holders[:MOST_HOLDERS] if len(holders) > MOST_HOLDERS + 1 else holders
-    coloured = sorted(coloured, key=lambda holder: holder != BEFORE)  # what was always there lies at the bottom
-    colours = {holder: number for number, holder in enumerate(coloured)}
-    rest = len(holders) - len(coloured)
+    colored = holders[:MOST_HOLDERS] if len(holders) > MOST_HOLDERS + 1 else holders
+    colored = sorted(colored, key=lambda holder: holder != BEFORE)  # what was always there lies at the bottom
+    colors = {holder: number for number, holder in enumerate(colored)}
+    rest = len(holders) - len(colored)
     charts, data = [], {}
     for key, by_time in (("events", False), ("time", True)):
         columns = found.columns(by_time)
-        rows = [_row(column[4], colours, rest) for column in columns]
+        rows = [_row(column[4], colors, rest) for column in columns]
         svg, xs = _chart(found, columns, rows, by_time)
         charts.append(f'<div class="chart" id="by-{key}" data-key="{key}">{svg}</div>')
         data[key] = {
@@ -166,7 +166,7 @@ def page(found, title, device, truncated=False):
             "reserved": [column[3] for column in columns],
             "by": rows,
         }
-    names = [name_text(holder) for holder in coloured] + ([f"{rest} other holders"] if rest else [])
+    names = [name_text(holder) for holder in colored] + ([f"{rest} other holders"] if rest else [])
     data["names"] = names
     legend = "".join(f'<span class="key"><i class="c{number}"></i>{html.escape(text)}</span>' for number, text in enumerate(names))
     legend += '<span class="key"><i class="reserved"></i>reserved by the allocator</span>'
@@ -176,7 +176,7 @@ def page(found, title, device, truncated=False):
         '<figure><input type="radio" name="axis" id="axis-events" checked><input type="radio" name="axis" id="axis-time">'
         '<div class="bar"><b>Allocated memory by holder</b><span class="switch"><label for="axis-events">by event</label><label for="axis-time">by time</label></span></div>'
         f'{"".join(charts)}<div class="legend">{legend}</div><div id="tip" hidden></div></figure>'
-        f"<h2>Held at the peak</h2>{_table(found, holders, colours)}"
+        f"<h2>Held at the peak</h2>{_table(found, holders, colors)}"
     )
     script = SCRIPT.replace("DATA", json.dumps(data, separators=(",", ":")).replace("</", "<\\/"))
     return (
@@ -185,11 +185,11 @@ def page(found, title, device, truncated=False):
     )
 
 
-def _row(held, colours, rest):
-    """Bytes of each coloured holder, then of all others."""
-    row = [0] * (len(colours) + (rest > 0))
+def _row(held, colors, rest):
+    """Bytes of each colored holder, then of all others."""
+    row = [0] * (len(colors) + (rest > 0))
     for holder, size in held.items():
-        row[colours.get(holder, -1)] += size
+        row[colors.get(holder, -1)] += size
     return row
 
 
@@ -284,13 +284,13 @@ def _facts(found, device):
     return "<dl>" + "".join(f"<div><dt>{name}</dt><dd>{html.escape(value)}</dd></div>" for name, value in facts) + "</dl>"
 
 
-def _table(found, holders, colours):
+def _table(found, holders, colors):
     """The largest holders at the peak, with the text of their lines."""
     rows = []
     for holder in [holder for holder in holders if found.at_peak[holder]][:TABLE_ROWS]:
         module, file, line, function = holder
         size, blocks = found.at_peak[holder], found.blocks_at_peak[holder]
-        number = colours.get(holder, MOST_HOLDERS)
+        number = colors.get(holder, MOST_HOLDERS)
         code = linecache.getline(file, line).strip() if file else ""
         where = f'<span title="{html.escape(file, quote=True)}">{html.escape(place_text(holder))}</span>' + (f" in {html.escape(function)}" if file else "")
         rows.append(
@@ -311,9 +311,9 @@ DARK = ["#5b9cec", "#f0a050", "#5fbd80", "#e8716a", "#ab8be0", "#b98a6c", "#e793
 
 STYLE = (
     ":root{color-scheme:light dark;--paper:#fcfcfb;--card:#fff;--ink:#1b1b1a;--soft:#62625e;--line:#e4e3de;--bad:#c0281f;"
-    + "".join(f"--c{number}:{colour};" for number, colour in enumerate(LIGHT))
+    + "".join(f"--c{number}:{color};" for number, color in enumerate(LIGHT))
     + "}@media(prefers-color-scheme:dark){:root{--paper:#161615;--card:#1e1e1d;--ink:#ecebe7;--soft:#a09f99;--line:#363634;--bad:#ff7a70;"
-    + "".join(f"--c{number}:{colour};" for number, colour in enumerate(DARK))
+    + "".join(f"--c{number}:{color};" for number, color in enumerate(DARK))
     + "}}"
     + "".join(f".c{number}{{color:var(--c{number})}}" for number in range(len(LIGHT)))
     + """
@@ -366,7 +366,7 @@ code{display:block;color:var(--soft);font:12px/1.4 ui-monospace,monospace}
 SCRIPT = """
 const data=DATA,tip=document.getElementById("tip"),figure=tip.parentNode;
 function size(n){const u=["B","KiB","MiB","GiB","TiB"];let i=0;while(Math.abs(n)>=1024&&i<4){n/=1024;i++}return(i?n.toFixed(n>=100?0:n>=10?1:2):n)+" "+u[i]}
-function line(colour,name,value,kind){const p=document.createElement("p");if(kind)p.className=kind;if(colour!==null){const i=document.createElement("i");i.className=colour;p.append(i)}
+function line(color,name,value,kind){const p=document.createElement("p");if(kind)p.className=kind;if(color!==null){const i=document.createElement("i");i.className=color;p.append(i)}
 for(const text of[name,value]){const s=document.createElement("span");s.textContent=text;p.append(s)}return p}
 for(const chart of document.querySelectorAll(".chart")){
 const svg=chart.querySelector("svg"),cursor=svg.querySelector(".cursor"),d=data[chart.dataset.key];

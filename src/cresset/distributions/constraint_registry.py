@@ -1,7 +1,7 @@
-"""From unconstrained numbers into a constraint: `biject_to` one to one, `transform_to` whichever way optimises well.
+"""From unconstrained numbers into a constraint: `biject_to` one to one, `transform_to` whichever way optimizes well.
 
 transform = transform_to(constraints.simplex)
-probabilities = transform(cresset.zeros(3))     # may be optimised freely in front of the transform
+probabilities = transform(cresset.zeros(3))     # may be optimized freely in front of the transform
 """
 
 from . import constraints, transforms

@@ -15,7 +15,7 @@ def in_columns(tensor):
     return tensor if tensor.mT.is_contiguous() and not tensor.is_conj() else column_major(tensor)
 
 
-def uninitialised(like, *sizes, dtype=None):
+def uninitialized(like, *sizes, dtype=None):
     """Column-major matrices (or, with one size, vectors) for the batch of `like`."""
     dtype = dtype or like.dtype
     batch = like.shape[:-2]

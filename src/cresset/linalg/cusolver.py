@@ -11,7 +11,7 @@ import cresset
 
 from .. import _native
 from .checking import real_dtype
-from .columns import column_major, in_columns, uninitialised
+from .columns import column_major, in_columns, uninitialized
 
 _solver = _native.cuda.solver
 
@@ -49,7 +49,7 @@ def _infos(like):
 
 def getrf(A, pivot=True):
     lu, info = column_major(A), _infos(A)
-    pivots = uninitialised(A, min(A.shape[-2:]), dtype=cresset.int32)
+    pivots = uninitialized(A, min(A.shape[-2:]), dtype=cresset.int32)
     if lu.numel():
         _solver.getrf(lu, pivots if pivot else None, info)
     if not pivot:
@@ -87,14 +87,14 @@ def trsm(A, B, upper, left, unitriangular):
 
 
 def geqrf(A):
-    a, tau = column_major(A), uninitialised(A, min(A.shape[-2:]))
+    a, tau = column_major(A), uninitialized(A, min(A.shape[-2:]))
     if a.numel():
         _solver.geqrf(a, tau)
     return a, tau
 
 
 def orgqr(a, tau, columns):
-    q = uninitialised(a, a.size(-2), columns)
+    q = uninitialized(a, a.size(-2), columns)
     kept = min(columns, a.size(-1))
     q.zero_()[..., :kept].copy_(a.detach()[..., :kept])
     if not tau.size(-1):
@@ -123,7 +123,7 @@ def _no_hermitian(who, A, hermitian):
 def sytrf(A, hermitian):
     _no_hermitian("linalg.ldl_factor", A, hermitian)
     ld, info = column_major(A), _infos(A)
-    pivots = uninitialised(A, A.size(-1), dtype=cresset.int32)
+    pivots = uninitialized(A, A.size(-1), dtype=cresset.int32)
     if ld.numel():
         _solver.sytrf(ld, pivots, info)
     return ld.tril_(), pivots, info
@@ -139,7 +139,7 @@ def sytrs(ld, pivots, B, hermitian):
 
 def syevd(A, upper, vectors):
     V, info = column_major(A), _infos(A)
-    L = uninitialised(A, A.size(-1), dtype=real_dtype(A.dtype))
+    L = uninitialized(A, A.size(-1), dtype=real_dtype(A.dtype))
     if V.numel():
         _solver.syevd(V, L, upper, vectors, info)
     return L, V, info
@@ -162,12 +162,12 @@ def gesdd(A, vectors, full_matrices=False, driver=None):
 def _by_rotations(A, vectors, full_matrices):
     m, n = A.shape[-2:]
     k = min(m, n)
-    S, info = uninitialised(A, k, dtype=real_dtype(A.dtype)), _infos(A)
+    S, info = uninitialized(A, k, dtype=real_dtype(A.dtype)), _infos(A)
     U = V = None
     if vectors:
         # Small matrices are worked on together, which gives square U and V.
         whole = full_matrices or (max(m, n) <= 32 and info.numel() > 1)
-        U, V = uninitialised(A, m, m if whole else k), uninitialised(A, n, n if whole else k)
+        U, V = uninitialized(A, m, m if whole else k), uninitialized(A, n, n if whole else k)
     if S.numel():
         _solver.gesvdj(column_major(A), S, U, V, info)
     else:
@@ -184,8 +184,8 @@ def _by_bidiagonals(A, vectors, full_matrices):
     if m < n:  # the library takes matrices that are not wide
         U, S, Vh, info = _by_bidiagonals(A.mH, vectors, full_matrices)
         return (Vh.mH, S, U.mH, info) if vectors else (None, S, None, info)
-    S, info = uninitialised(A, n, dtype=real_dtype(A.dtype)), _infos(A)
-    U, Vh = (uninitialised(A, m, m if full_matrices else n), uninitialised(A, n, n)) if vectors else (None, None)
+    S, info = uninitialized(A, n, dtype=real_dtype(A.dtype)), _infos(A)
+    U, Vh = (uninitialized(A, m, m if full_matrices else n), uninitialized(A, n, n)) if vectors else (None, None)
     _solver.gesvd(column_major(A), S, U, Vh, info)
     return U, S, Vh, info
 
@@ -194,8 +194,8 @@ def geev(A, vectors):
     from .lapack import paired
 
     n, is_complex, info = A.size(-1), A.is_complex(), _infos(A)
-    values = uninitialised(A, n if is_complex else 2 * n)
-    V = uninitialised(A, n, n) if vectors else None
+    values = uninitialized(A, n if is_complex else 2 * n)
+    V = uninitialized(A, n, n) if vectors else None
     if A.numel():
         _solver.geev(column_major(A), values, V, info)
     if is_complex:
@@ -207,7 +207,7 @@ def geev(A, vectors):
 def least_squares(A, B, _rcond, _driver):
     """By QR, which is LAPACK's gels: A has full rank."""
     m, n = A.shape[-2:]
-    X, info = uninitialised(A, max(m, n), B.size(-1)), _infos(A)
+    X, info = uninitialized(A, max(m, n), B.size(-1)), _infos(A)
     X.zero_()[..., :m, :].copy_(B.detach())
     if not (A.numel() and X.numel()):
         return X, None, None, info

@@ -15,7 +15,7 @@ import cresset
 
 from .. import _native
 from .checking import real_dtype
-from .columns import column_major, uninitialised
+from .columns import column_major, uninitialized
 
 _LETTERS = {cresset.float32: "s", cresset.float64: "d", cresset.complex64: "c", cresset.complex128: "z"}
 _ONE_LETTER = ctypes.c_size_t(1)  # Fortran passes the length of each character argument at the end
@@ -178,7 +178,7 @@ def getrf(A, pivot=True):
     if not pivot:
         raise RuntimeError("linalg.lu: LU without pivoting is not implemented on the CPU")
     lu, (m, n), letter = column_major(A), A.shape[-2:], _LETTERS[A.dtype]
-    pivots = uninitialised(A, min(m, n), dtype=cresset.int64)
+    pivots = uninitialized(A, min(m, n), dtype=cresset.int64)
     numbers = [
         _call("getrf", letter, m, n, _at(lu, i), max(m, 1), _at(pivots, i, 1)) if m and n else 0 for i in _batch(A)
     ]
@@ -234,7 +234,7 @@ def trsm(A, B, upper, left, unitriangular):
 def geqrf(A):
     """Householder's form of QR: (R above reflectors, their factors tau)."""
     a, (m, n), letter = column_major(A), A.shape[-2:], _LETTERS[A.dtype]
-    tau = uninitialised(A, min(m, n))
+    tau = uninitialized(A, min(m, n))
     if m and n:
         work, _ = _workspace(lambda work, _: _call("geqrf", letter, m, n, a, m, tau, work, -1), A.dtype)
         for i in _batch(A):
@@ -246,7 +246,7 @@ def geqrf(A):
 def orgqr(a, tau, columns):
     """The first `columns` columns of the product of geqrf's reflectors."""
     m, k, letter = a.size(-2), tau.size(-1), _LETTERS[a.dtype]
-    q = uninitialised(a, m, columns)
+    q = uninitialized(a, m, columns)
     q.zero_()[..., : min(columns, a.size(-1))].copy_(a.detach()[..., : min(columns, a.size(-1))])
     tau = tau.detach().contiguous().resolve_conj()
     name = "ungqr" if a.is_complex() else "orgqr"
@@ -277,11 +277,11 @@ def gesdd(A, vectors, full_matrices=False, _driver=None):
     """Singular values: (U, S, Vh, info), U and Vh None unless `vectors`. The driver is for CUDA."""
     a, (m, n), letter = column_major(A), A.shape[-2:], _LETTERS[A.dtype]
     k = min(m, n)
-    S = uninitialised(A, k, dtype=real_dtype(A.dtype))
+    S = uninitialized(A, k, dtype=real_dtype(A.dtype))
     U = Vh = None
     if vectors:
-        U = uninitialised(A, m, m if full_matrices else k)
-        Vh = uninitialised(A, n if full_matrices else k, n)
+        U = uninitialized(A, m, m if full_matrices else k)
+        Vh = uninitialized(A, n if full_matrices else k, n)
     if not k:
         for basis in (U, Vh) if vectors else ():
             basis.zero_()
@@ -318,7 +318,7 @@ def gesdd(A, vectors, full_matrices=False, _driver=None):
 def syevd(A, upper, vectors):
     """Eigenvalues, in rising order, of symmetric (Hermitian) matrices of which one triangle is read: (L, V, info)."""
     V, n, letter = column_major(A), A.size(-1), _LETTERS[A.dtype]
-    L = uninitialised(A, n, dtype=real_dtype(A.dtype))
+    L = uninitialized(A, n, dtype=real_dtype(A.dtype))
     if not n:
         return L, V, _infos(A, [0] * len(_batch(A)))
     options = (b"V" if vectors else b"N", b"U" if upper else b"L")
@@ -344,8 +344,8 @@ def geev(A, vectors):
     """Eigenvalues of any square matrices, complex: (L, V or None, info)."""
     a, n, letter = column_major(A), A.size(-1), _LETTERS[A.dtype]
     is_complex = A.is_complex()
-    parts = [uninitialised(A, n) for _ in range(1 if is_complex else 2)]
-    V = uninitialised(A, n, n) if vectors else None
+    parts = [uninitialized(A, n) for _ in range(1 if is_complex else 2)]
+    V = uninitialized(A, n, n) if vectors else None
     dtype = A.dtype if is_complex else cresset.complex64 if A.dtype == cresset.float32 else cresset.complex128
     numbers = [0] * len(_batch(A))
     if n:
@@ -381,7 +381,7 @@ def sytrf(A, hermitian):
     """LDLᵀ (LDLᴴ) with pivots, of the lower triangle: (LD, pivots as int32, info)."""
     ld, n, letter = column_major(A), A.size(-1), _LETTERS[A.dtype]
     name = "hetrf" if hermitian and A.is_complex() else "sytrf"
-    pivots = uninitialised(A, n, dtype=cresset.int64)
+    pivots = uninitialized(A, n, dtype=cresset.int64)
     if not n:
         return ld, pivots.to(cresset.int32), _infos(A, [0] * len(_batch(A)))
 
@@ -412,11 +412,11 @@ def least_squares(A, B, rcond, driver):
     The rank is None for gels, the singular values for gels and gelsy.
     """
     a, (m, n), columns, letter = column_major(A), A.shape[-2:], B.size(-1), _LETTERS[A.dtype]
-    X, is_complex = uninitialised(A, max(m, n), columns), A.is_complex()
+    X, is_complex = uninitialized(A, max(m, n), columns), A.is_complex()
     X.zero_()[..., :m, :].copy_(B.detach())
     k = min(m, n)
     real = real_dtype(A.dtype)
-    values = uninitialised(A, k, dtype=real) if driver in ("gelsd", "gelss") else None
+    values = uninitialized(A, k, dtype=real) if driver in ("gelsd", "gelss") else None
     ranks = None if driver == "gels" else cresset.zeros(A.shape[:-2], dtype=cresset.int64, device="cpu")
     numbers = [0] * len(_batch(A))
     if not (k and columns):

@@ -338,7 +338,7 @@ def matmul(input, other):
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     """Layer norm over trailing dimensions that are regular."""
     if input.is_flat or input._ragged > input.dim() - 1 - len(normalized_shape):
-        raise RuntimeError(f"layer_norm: the ragged dimension cannot be normalised over, normalized_shape is {tuple(normalized_shape)}")
+        raise RuntimeError(f"layer_norm: the ragged dimension cannot be normalized over, normalized_shape is {tuple(normalized_shape)}")
     result, mean, rstd = cresset.native_layer_norm(input._packed, normalized_shape, weight, bias, eps)
     return input._with(result), mean, rstd
 

@@ -120,11 +120,11 @@ def dirac_(tensor, groups=1):
     if tensor.size(0) % groups:
         raise ValueError(f"dim 0 must be divisible by groups; they are {tensor.size(0)} and {groups}")
     per_group = tensor.size(0) // groups
-    centre = [size // 2 for size in tensor.shape[2:]]
+    center = [size // 2 for size in tensor.shape[2:]]
     tensor.zero_()
     for group in range(groups):
         for channel in range(min(per_group, tensor.size(1))):
-            tensor[(group * per_group + channel, channel, *centre)] = 1
+            tensor[(group * per_group + channel, channel, *center)] = 1
     return tensor
 
 

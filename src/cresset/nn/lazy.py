@@ -36,7 +36,7 @@ class LazyModuleMixin:
                 tensor.materialize(state_dict[key].shape)
 
     def initialize_parameters(self, *args, **kwargs):
-        """Materialise the parameters to suit the inputs; each lazy layer writes its own."""
+        """Materialize the parameters to suit the inputs; each lazy layer writes its own."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self):

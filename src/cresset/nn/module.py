@@ -597,7 +597,7 @@ class Module:
         return self
 
     def eval(self):
-        """Set evaluation mode here and below: dropout is off, normalisation uses what it learned."""
+        """Set evaluation mode here and below: dropout is off, normalization uses what it learned."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad=True):

@@ -1,4 +1,4 @@
-"""Normalisation layers: over batches, instances, layers, groups, neighbouring channels."""
+"""Normalization layers: over batches, instances, layers, groups, neighboring channels."""
 
 import cresset
 
@@ -10,7 +10,7 @@ from .parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
 
 class _NormBase(Module):
-    """What batch and instance normalisation share: learned scale and shift, running mean and variance."""
+    """What batch and instance normalization share: learned scale and shift, running mean and variance."""
 
     _version = 2
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
@@ -100,7 +100,7 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalise each channel of (N, C) or (N, C, L) over the batch, then scale and shift it.
+    """Normalize each channel of (N, C) or (N, C, L) over the batch, then scale and shift it.
 
     Args:
         num_features: the number of channels C.
@@ -116,13 +116,13 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Normalise each channel of (N, C, H, W) over the batch, then scale and shift it. See BatchNorm1d."""
+    """Normalize each channel of (N, C, H, W) over the batch, then scale and shift it. See BatchNorm1d."""
 
     _dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalise each channel of (N, C, D, H, W) over the batch, then scale and shift it. See BatchNorm1d."""
+    """Normalize each channel of (N, C, D, H, W) over the batch, then scale and shift it. See BatchNorm1d."""
 
     _dims = (5,)
 
@@ -221,25 +221,25 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalise each channel of each sample of (N, C, L) or (C, L)."""
+    """Normalize each channel of each sample of (N, C, L) or (C, L)."""
 
     _dims = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalise each channel of each sample of (N, C, H, W) or (C, H, W)."""
+    """Normalize each channel of each sample of (N, C, H, W) or (C, H, W)."""
 
     _dims = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalise each channel of each sample of (N, C, D, H, W) or (C, D, H, W)."""
+    """Normalize each channel of each sample of (N, C, D, H, W) or (C, D, H, W)."""
 
     _dims = (4, 5)
 
 
 class _LazyNormBase(LazyModuleMixin):
-    """A normalisation that learns `num_features` from its first input."""
+    """A normalization that learns `num_features` from its first input."""
 
     def __init__(
         self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True
@@ -308,7 +308,7 @@ class LazyInstanceNorm3d(_LazyNormBase, InstanceNorm3d):
 
 
 class LayerNorm(Module):
-    """Normalise over the trailing dimensions, then scale and shift.
+    """Normalize over the trailing dimensions, then scale and shift.
 
     Args:
         normalized_shape: those dimensions' sizes, or one size for the last dimension.
@@ -347,7 +347,7 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalise each group of channels of each sample, then scale and shift each channel.
+    """Normalize each group of channels of each sample, then scale and shift each channel.
 
     Args:
         num_groups: how many groups the `num_channels` channels (dimension 1) are divided into.
@@ -420,7 +420,7 @@ class RMSNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """x / (k + alpha * m)^beta, where m is the mean of x^2 over `size` neighbouring channels."""
+    """x / (k + alpha * m)^beta, where m is the mean of x^2 over `size` neighboring channels."""
 
     __constants__ = ["size", "alpha", "beta", "k"]
 
@@ -436,7 +436,7 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """The older LocalResponseNorm of images, with as many neighbours on each side: (size - 1) // 2."""
+    """The older LocalResponseNorm of images, with as many neighbors on each side: (size - 1) // 2."""
 
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
         super().__init__(size, alpha, beta, k)

@@ -188,7 +188,7 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Enlarge images linearly, with the corners' centres in place."""
+    """Enlarge images linearly, with the corners' centers in place."""
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

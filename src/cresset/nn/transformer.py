@@ -64,7 +64,7 @@ class TransformerEncoderLayer(Module):
         nhead: heads of the attention.
         dim_feedforward: width of the feed-forward network.
         activation: "relu", "gelu" or a function.
-        norm_first: normalise before attention and feed-forward instead of after.
+        norm_first: normalize before attention and feed-forward instead of after.
 
     >>> nn.TransformerEncoderLayer(8, 2, batch_first=True)(cresset.zeros(3, 5, 8)).shape
     torch.Size([3, 5, 8])
@@ -121,7 +121,7 @@ class TransformerEncoder(Module):
     Args:
         encoder_layer: the layer that is copied.
         num_layers: how many times.
-        norm: a last normalisation.
+        norm: a last normalization.
         enable_nested_tensor, mask_check: accepted for PyTorch's sake; they choose between its kernels.
     """
 

@@ -78,7 +78,7 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
     return result.reshape([1 if d in dims else size for d, size in enumerate(input.shape)]) if keepdim else result
 
 
-_nextafter = registry.functions["nextafter"]  # of float and double; between two halves lie thousands of floats
+_nextafter = registry.functions["nextafter"]  # of float and double; between two numbers of half precision lie thousands of floats
 
 
 @function(method=True, inplace=True, out=True)

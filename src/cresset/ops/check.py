@@ -1,4 +1,4 @@
-"""Checks that raise, as functions: `_check` and its kind, `_assert`, and all-or-any of a tensor."""
+"""Checks that raise, as functions: `_check` and its variants, `_assert`, and all-or-any of a tensor."""
 
 import warnings
 

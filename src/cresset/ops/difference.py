@@ -8,7 +8,7 @@ from .registry import function
 
 @function(method=True, out=True)
 def diff(input, n=1, dim=-1, prepend=None, append=None):
-    """The `n`-th difference of neighbours along `dim`; of booleans, whether they differ.
+    """The `n`-th difference of neighbors along `dim`; of booleans, whether they differ.
 
     Args:
         prepend, append: tensors to join to `input` along `dim` before.
@@ -49,7 +49,7 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1) -> tuple:
     """Estimate the derivative along each dimension by central differences, exact for parabolas.
 
     Args:
-        spacing: the distance of neighbours: a number, one per dimension, or one tensor of coordinates per dimension.
+        spacing: the distance of neighbors: a number, one per dimension, or one tensor of coordinates per dimension.
         dim: the dimension or dimensions; all if None.
         edge_order: 1 or 2: the order of the estimate at both ends.
 
@@ -131,8 +131,8 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
     """Integrate along `dim` by the trapezoidal rule.
 
     Args:
-        x: the coordinates; without them neighbours are `dx` apart.
-        dx: the distance of neighbours, 1 if None.
+        x: the coordinates; without them neighbors are `dx` apart.
+        dx: the distance of neighbors, 1 if None.
 
     >>> cresset.trapezoid(cresset.tensor([1.0, 5.0, 10.0]))
     tensor(10.5000)
@@ -172,7 +172,7 @@ def _checked_dim(who, y, x, dx, dim):
 
 
 def _areas(y, x, dx, dim):
-    """The areas of the trapezoids between neighbours, and the factor that they have yet to be multiplied with."""
+    """The areas of the trapezoids between neighbors, and the factor that they have yet to be multiplied with."""
     sums = _but_last(y, dim) + _but_first(y, dim)
     if x is None:
         return sums, (1 if dx is None else dx) / 2

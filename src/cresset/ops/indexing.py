@@ -7,7 +7,7 @@ from .registry import batch, function, operator
 
 index = operator("index", """x[i, j, ...] for tensors i, j: integers, which broadcast together, and masks; None keeps a dimension whole.
 
-    The indices' own dimensions stand where the indexed dimensions stood if those are neighbours, else in front.
+    The indices' own dimensions stand where the indexed dimensions stood if those are neighbors, else in front.
     """)  # fmt: skip
 
 
@@ -173,7 +173,7 @@ class Indices:
     """The indices of a call: masks as numbers, those with a batch aligned to broadcast with those without.
 
     entries: an index or None for each dimension. first: where the indexed dimensions of a sample's result stand: at the place of the
-    first index if the indices are neighbours, else in front. shape: what a sample's indices broadcast to.
+    first index if the indices are neighbors, else in front. shape: what a sample's indices broadcast to.
     """
 
     def __init__(self, call, place):
@@ -196,7 +196,7 @@ class Indices:
         self.is_batched = any(dim is not None for _, dim in pairs)
         places = [i for i, entry in enumerate(self.entries) if entry is not None]
         self.first = places[0] if places == list(range(places[0], places[-1] + 1)) else 0
-        self.are_neighbours = len(places) == places[-1] - places[0] + 1
+        self.are_neighbors = len(places) == places[-1] - places[0] + 1
 
     def _aligned(self, value, dim):
         if dim is None:
@@ -215,7 +215,7 @@ def _(call):
     count = len(indices.shape)
     if not indices.is_batched:
         result = call.run(call.front(), [None, *indices.entries])
-        return result if indices.are_neighbours else result.movedim(count, 0)
+        return result if indices.are_neighbors else result.movedim(count, 0)
     if call.dims[0] is None:
         return call.run(call.args[0], indices.entries).movedim(indices.first, 0)
     result = call.run(call.front(), indices.with_samples(call.size))

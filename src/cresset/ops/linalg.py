@@ -310,7 +310,7 @@ def svd_lowrank(A, q=6, niter=2, M=None) -> tuple:
 
 @function
 def pca_lowrank(A, q=None, center=True, niter=2) -> tuple:
-    """Principal components of the rows of A, by `svd_lowrank` of the centred rows: (U, S, V), V's columns the directions.
+    """Principal components of the rows of A, by `svd_lowrank` of the centered rows: (U, S, V), V's columns the directions.
 
     >>> U, S, V = cresset.pca_lowrank(cresset.tensor([[1.0, 0.0], [3.0, 0.0]]), q=1)
     >>> V.abs()

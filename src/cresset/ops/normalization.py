@@ -25,17 +25,17 @@ def _once(make):
     return get
 
 
-def _standardized(x, dims, eps, centred=True):
+def _standardized(x, dims, eps, centered=True):
     """(x - mean) rstd and rstd, of ordinary operators."""
-    distance = x - x.mean(dims, keepdim=True) if centred else x
+    distance = x - x.mean(dims, keepdim=True) if centered else x
     rstd = (distance.square().mean(dims, keepdim=True) + eps).rsqrt()
     return distance * rstd, rstd
 
 
-def _standardized_backward(grad, standard, rstd, dims, centred=True):
+def _standardized_backward(grad, standard, rstd, dims, centered=True):
     """With h = (x - mean) rstd: dx = rstd (dh - mean(dh) - h mean(dh h))"""
     slope = standard * (grad * standard).mean(dims, keepdim=True)
-    level = grad.mean(dims, keepdim=True) if centred else 0
+    level = grad.mean(dims, keepdim=True) if centered else 0
     return rstd * (grad - level - slope)
 
 
@@ -46,14 +46,14 @@ native_layer_norm = operator(
 )
 
 
-def _row_gradients(grad, input, normalized_shape, mean, rstd, weight, eps, centred, needs):
+def _row_gradients(grad, input, normalized_shape, mean, rstd, weight, eps, centered, needs):
     """Callables for the gradients of input, weight and bias."""
     if cresset.is_grad_enabled():
         count = len(normalized_shape)
         own, others = tuple(range(-count, 0)), tuple(range(input.ndim - count))
-        standard, spread = _standardized(input, own, eps, centred)
+        standard, spread = _standardized(input, own, eps, centered)
         scaled = grad if weight is None else grad * weight
-        yield lambda: _standardized_backward(scaled, standard, spread, own, centred)
+        yield lambda: _standardized_backward(scaled, standard, spread, own, centered)
         yield lambda: (grad * standard).sum(others) if others else grad * standard
         yield lambda: grad.sum(others) if others else grad
         return
@@ -93,7 +93,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     """Divide by the root of the mean square over the trailing dimensions `normalized_shape`, then scale by `weight`.
 
     Args:
-        eps: added to the mean square; the machine epsilon of the dtype (of float, for the halves) if None.
+        eps: added to the mean square; the machine epsilon of the dtype (of float, for half precision) if None.
 
     >>> cresset.rms_norm(cresset.tensor([3.0, 4.0, 0.0, 0.0]), (4,))
     tensor([1.2000, 1.6000, 0.0000, 0.0000])

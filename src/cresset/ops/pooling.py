@@ -277,7 +277,7 @@ def _wanted(who, input, output_size, rank):
 
 def _adaptive_mean(rank, input, wanted):
     if (input.numel() == 0 or input.ndim == rank) and all(want == 1 for want in wanted):
-        return input.mean(tuple(range(-rank, 0)), keepdim=True)  # one mean, of nothing or without channels
+        return input.mean(tuple(range(-rank, 0)), keepdim=True)  # one mean, empty or without channels
     return getattr(cresset, f"_adaptive_avg_pool{rank}d")(input, wanted)
 
 

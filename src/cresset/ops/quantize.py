@@ -1,6 +1,6 @@
-"""Quantisation: real numbers to integers with a scale, and back; and its imitation in floating point, for training.
+"""Quantization: real numbers to integers with a scale, and back; and its imitation in floating point, for training.
 
-The class of quantised tensors is in cresset/tensors/quantized.py, which loads at the first call.
+The class of quantized tensors is in cresset/tensors/quantized.py, which loads at the first call.
 """
 
 from typing import Any
@@ -51,7 +51,7 @@ def quantize_per_tensor_dynamic(input, dtype, reduce_range):
 
 @function(method=True)
 def dequantize(input) -> Any:
-    """The numbers that the integers of a quantised tensor stand for; a floating-point tensor in float32.
+    """The numbers that the integers of a quantized tensor stand for; a floating-point tensor in float32.
 
     >>> cresset.dequantize(cresset.tensor([1.5]))
     tensor([1.5000])
@@ -63,7 +63,7 @@ def dequantize(input) -> Any:
 
 @function
 def _make_per_tensor_quantized_tensor(input, scale, zero_point):
-    """A quantised tensor of given integers."""
+    """A quantized tensor of given integers."""
     from ..tensors.quantized import quantized
 
     names = {cresset.int8: cresset.qint8, cresset.uint8: cresset.quint8, cresset.int32: cresset.qint32}
@@ -74,7 +74,7 @@ def _make_per_tensor_quantized_tensor(input, scale, zero_point):
 
 @function
 def _make_per_channel_quantized_tensor(input, scale, zero_point, axis):
-    """A quantised tensor of given integers, with a scale for each channel."""
+    """A quantized tensor of given integers, with a scale for each channel."""
     from ..tensors.quantized import quantized
 
     names = {cresset.int8: cresset.qint8, cresset.uint8: cresset.quint8, cresset.int32: cresset.qint32}
@@ -83,26 +83,26 @@ def _make_per_channel_quantized_tensor(input, scale, zero_point, axis):
     return quantized(input.clone(), names[input.dtype], scale.double(), zero_point.long(), axis)
 
 
-def _of_quantised(name, what, is_function=True):
-    """A method of quantised tensors, which have their own: what is here is the function, and the error of other tensors."""
+def _of_quantized(name, what, is_function=True):
+    """A method of quantized tensors, which have their own: what is here is the function, and the error of other tensors."""
 
     def ask(input):
         if input.is_quantized:
             return getattr(input, name)()
-        raise RuntimeError(f"{name}: expected a quantised tensor, got {input.dtype}; quantize_per_tensor makes one")
+        raise RuntimeError(f"{name}: expected a quantized tensor, got {input.dtype}; quantize_per_tensor makes one")
 
     ask.__name__ = ask.__qualname__ = name
-    ask.__doc__ = f"{what} of a quantised tensor."
+    ask.__doc__ = f"{what} of a quantized tensor."
     function(ask, method=True if is_function else "only")
 
 
-_of_quantised("int_repr", "The integers")
-_of_quantised("q_scale", "The scale")
-_of_quantised("q_zero_point", "The integer that stands for zero")
-_of_quantised("q_per_channel_scales", "The scale of each channel")
-_of_quantised("q_per_channel_zero_points", "The integer of each channel that stands for zero")
-_of_quantised("q_per_channel_axis", "The dimension of the channels")
-_of_quantised("qscheme", "Whether there is one scale for all or one for each channel", is_function=False)
+_of_quantized("int_repr", "The integers")
+_of_quantized("q_scale", "The scale")
+_of_quantized("q_zero_point", "The integer that stands for zero")
+_of_quantized("q_per_channel_scales", "The scale of each channel")
+_of_quantized("q_per_channel_zero_points", "The integer of each channel that stands for zero")
+_of_quantized("q_per_channel_axis", "The dimension of the channels")
+_of_quantized("qscheme", "Whether there is one scale for all or one for each channel", is_function=False)
 
 
 # ---- imitation
@@ -114,7 +114,7 @@ def _bounds(who, quant_min, quant_max):
 
 
 def _imitated(input, scale, zero_point, quant_min, quant_max):
-    """What quantising and dequantising gives. The gradient goes through where the integer was within bounds."""
+    """What quantizing and dequantizing gives. The gradient goes through where the integer was within bounds."""
     with cresset.no_grad():
         integer = cresset.round(input.detach() * (1.0 / scale)) + zero_point
         inside = (integer >= quant_min) & (integer <= quant_max)
@@ -128,7 +128,7 @@ def _imitated(input, scale, zero_point, quant_min, quant_max):
 
 @function
 def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max):
-    """What quantising to the integers from `quant_min` to `quant_max` and back gives, with a gradient of one within the bounds.
+    """What quantizing to the integers from `quant_min` to `quant_max` and back gives, with a gradient of one within the bounds.
 
     >>> cresset.fake_quantize_per_tensor_affine(cresset.tensor([0.12, 9.0]), 0.1, 0, 0, 15)
     tensor([0.1000, 1.5000])

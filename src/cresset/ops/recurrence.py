@@ -1,6 +1,6 @@
 """Recurrent networks: the step of each kind of cell, a layer over all steps, and networks of several layers and directions.
 
-A layer in one direction is one native operator, with a native derivative: for float and double, and on CUDA for halves too. When that
+A layer in one direction is one native operator, with a native derivative: for float and double, and on CUDA for half precision too. When that
 shall itself be differentiated (create_graph), and for other dtypes and devices, the layer is made of ordinary operators, step by step.
 """
 

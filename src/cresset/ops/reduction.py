@@ -310,8 +310,8 @@ def _var_backward(grad, input, dim, correction, keepdim):
     """d var / dx = 2 (x - mean) / (n - correction)"""
     freedom = _count(input, dim) - (1 if correction is None else correction)
     scale = 2 / freedom if freedom > 0 else math.inf
-    centre = input.mean(dim or None, keepdim=True) if dim else input.mean()
-    return _with_dims(grad, input, dim, keepdim) * scale * (input - centre)
+    center = input.mean(dim or None, keepdim=True) if dim else input.mean()
+    return _with_dims(grad, input, dim, keepdim) * scale * (input - center)
 
 
 def _std_backward(grad, input, result, dim, correction, keepdim):

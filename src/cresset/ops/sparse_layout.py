@@ -1,4 +1,4 @@
-"""Between dense tensors and those of other layouts: sparse_coo_tensor, to_sparse, to_dense and their kind.
+"""Between dense tensors and those of other layouts: sparse_coo_tensor, to_sparse, to_dense and their variants.
 
 The layouts themselves are in cresset/sparse, which loads at the first call.
 """

@@ -6,7 +6,7 @@ from .optimizer import Optimizer
 
 
 class LBFGS(Optimizer):
-    """Minimise with an approximate inverse Hessian, built from the last `history_size` steps.
+    """Minimize with an approximate inverse Hessian, built from the last `history_size` steps.
 
     `step` needs a closure that computes loss and gradients anew, since it is called several times in one step.
 

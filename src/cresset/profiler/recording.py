@@ -48,7 +48,7 @@ def kineto_available():
 def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
     """A function from the number of a step to what the profiler does in it.
 
-    After `skip_first` steps it repeats, `repeat` times or for ever: `wait` steps of nothing, `warmup` steps that are recorded and thrown away,
+    After `skip_first` steps it repeats, `repeat` times or for ever: `wait` idle steps, `warmup` steps that are recorded and thrown away,
     `active` steps that are kept. With `skip_first_wait` the first round has no waiting.
 
     >>> plan = cresset.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)

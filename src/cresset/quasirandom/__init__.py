@@ -2,7 +2,7 @@
 
 Note [Direction numbers]: `sobol_directions.bin` holds the primitive polynomials and initial direction numbers of Joe and
 Kuo (new-joe-kuo-6.21201; S. Joe and F. Y. Kuo, "Constructing Sobol sequences with better two-dimensional projections",
-SIAM J. Sci. Comput. 30, 2008), packed from the table in SciPy (BSD licence). It is one stream of bits, lowest first.
+SIAM J. Sci. Comput. 30, 2008), packed from the table in SciPy (BSD license). It is one stream of bits, lowest first.
 For each dimension after the first, with a polynomial x^m + a_1 x^(m-1) + ... + a_(m-1) x + 1 of degree m, come the
 m - 1 bits a_(m-1) ... a_1, and then m odd numbers v_1 ... v_m, of which v_i has i bits and is stored without its last.
 The polynomials come by degree, _OF_DEGREE[m] of each.

@@ -266,7 +266,7 @@ class Constructors:
     # ---- containers and numbers
 
     def elements(self, arguments):
-        """The elements of the one list, tuple or set in `arguments`, or of nothing."""
+        """The elements of the one list, tuple or set in `arguments`; empty if there is none."""
         (items,) = self.exactly(arguments, (list, tuple, set, frozenset, dict)) or ((),)
         self.charge_elements(len(items))
         return items
@@ -287,7 +287,7 @@ class Constructors:
         return tuple(self.elements(arguments))
 
     def filled(self, made, arguments):
-        """The dictionary `made` with the items of the one dictionary or list of pairs in `arguments`, or of nothing."""
+        """The dictionary `made` with the items of the one dictionary or list of pairs in `arguments`; as it is if there is none."""
         items = self.elements(arguments)
         if not isinstance(items, dict):
             for pair in items:

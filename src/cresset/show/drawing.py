@@ -135,13 +135,13 @@ def place(vertices):
 
 
 def render(vertices, title):
-    def centre(vertex):
+    def center(vertex):
         return MARGIN + vertex.column * (BOX_WIDTH + GAP_X) + BOX_WIDTH / 2
 
     def top(vertex):
         return MARGIN + vertex.level * (BOX_HEIGHT + GAP_Y)
 
-    width = max(centre(v) for v in vertices) + BOX_WIDTH / 2 + MARGIN
+    width = max(center(v) for v in vertices) + BOX_WIDTH / 2 + MARGIN
     skips = [(v, s) for v in vertices for s, _ in v.sources if v.level - s.level > 1]
     width += 130 if skips else 0
     height = max(top(v) for v in vertices) + BOX_HEIGHT + MARGIN
@@ -150,10 +150,10 @@ def render(vertices, title):
         f"<title>{html.escape(title)}</title><style>{STYLE}</style>",
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="#8a97ad"/></marker></defs>',
     ]
-    labelled = set()
+    labeled = set()
     for vertex in vertices:
         for source, shape in vertex.sources:
-            x0, y0, x1, y1 = centre(source), top(source) + BOX_HEIGHT, centre(vertex), top(vertex)
+            x0, y0, x1, y1 = center(source), top(source) + BOX_HEIGHT, center(vertex), top(vertex)
             if vertex.level - source.level > 1:  # goes round the boxes in between, on the right
                 side = max(x0, x1) + BOX_WIDTH / 2 + 30
                 path = f"M{x0 + BOX_WIDTH / 2:.1f} {y0 - BOX_HEIGHT / 2:.1f} C{side:.1f} {y0:.1f} {side:.1f} {y1:.1f} {x1 + BOX_WIDTH / 2:.1f} {y1 + BOX_HEIGHT / 2:.1f}"
@@ -163,11 +163,11 @@ def render(vertices, title):
                 path = f"M{x0:.1f} {y0:.1f} C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"
                 at = ((x0 + x1) / 2 + 6, middle + 3)
             parts.append(f'<path class="edge" d="{path}" marker-end="url(#tip)"/>')
-            if (at, shape) not in labelled:
-                labelled.add((at, shape))
+            if (at, shape) not in labeled:
+                labeled.add((at, shape))
                 parts.append(f'<text class="shape" x="{at[0]:.1f}" y="{at[1]:.1f}">{html.escape(shape)}</text>')
     for vertex in vertices:
-        x, y = centre(vertex), top(vertex)
+        x, y = center(vertex), top(vertex)
         parts.append(
             f'<g class="{vertex.role}"><rect class="box" x="{x - BOX_WIDTH / 2:.1f}" y="{y:.1f}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="7"/>'
             f'<text class="kind" x="{x:.1f}" y="{y + 19:.1f}" text-anchor="middle">{html.escape(vertex.title)}</text>'

@@ -1,7 +1,7 @@
 """How tensors look in a notebook: `repr_html` gives shape, dtype, device, range and a small picture.
 
 A vector becomes a line, a matrix a heat map, a tensor of 1 or 3 channels an image; of more dimensions the first part is
-drawn. The HTML is self-contained, takes the page's own colours (dark or light) and stays below 30 KB.
+drawn. The HTML is self-contained, takes the page's own colors (dark or light) and stays below 30 KB.
 """
 
 import math
@@ -20,13 +20,13 @@ DISPLAY_CELL = 16  # unless its pixels would be larger than this;
 THIN_SIDE = 16  # to which a thin side is widened
 IMAGE_SIDE = 8  # a tensor of 1 or 3 channels is an image if its sides are at least this
 
-# Colours between which a heat map interpolates: dark to bright, and for signed values blue, grey (zero), red.
+# Colors between which a heat map interpolates: dark to bright, and for signed values blue, gray (zero), red.
 SEQUENTIAL = [(68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 37)]
 DIVERGING = [(5, 48, 120), (67, 147, 214), (225, 225, 225), (230, 120, 90), (140, 10, 40)]
-GREY = [(0, 0, 0), (255, 255, 255)]
+GRAY = [(0, 0, 0), (255, 255, 255)]
 NOT_FINITE = (255, 0, 255)
 
-LEVELS = 255  # colours of a heat map; the palette's last entry is NOT_FINITE
+LEVELS = 255  # colors of a heat map; the palette's last entry is NOT_FINITE
 
 
 def repr_html(tensor):
@@ -149,7 +149,7 @@ def _picture(tensor, low, high):
         return [_line(part, low, high)]
     if is_image and channels == 3:
         return _image(part, low, high, notes)
-    return _heat_map(part[0] if is_image else part, low, high, notes, GREY if is_image else None)
+    return _heat_map(part[0] if is_image else part, low, high, notes, GRAY if is_image else None)
 
 
 def _line(vector, low, high):
@@ -177,7 +177,7 @@ def _line(vector, low, high):
 
 
 def _heat_map(matrix, low, high, notes, colors=None):
-    """A matrix as a picture of its values with the scale of colours below it."""
+    """A matrix as a picture of its values with the scale of colors below it."""
     if colors is None:
         colors = DIVERGING if low < 0 < high else SEQUENTIAL
     if colors is DIVERGING:  # zero in the middle
@@ -225,7 +225,7 @@ def _fitting_picture(shape, encode, notes):
     data = base64.b64encode(png).decode()
     cell = min(DISPLAY_CELL, DISPLAY_SIDE / max(shape))
     picture = (
-        f'<img alt="the values as colours" width="{max(round(width * cell), THIN_SIDE)}" '
+        f'<img alt="the values as colors" width="{max(round(width * cell), THIN_SIDE)}" '
         f'height="{max(round(height * cell), THIN_SIDE)}" src="data:image/png;base64,{data}" '
         'style="display:block;margin:.3em 0;image-rendering:pixelated">'
     )
@@ -242,7 +242,7 @@ def _as_levels(tensor, low, high, top, not_finite):
 
 
 def _between(colors, share):
-    """The colour at `share` of the way along `colors`."""
+    """The color at `share` of the way along `colors`."""
     position = share * (len(colors) - 1)
     index = min(int(position), len(colors) - 2)
     rest = position - index

@@ -1,4 +1,4 @@
-"""Tensors whose elements lie in other tensors: sparse, nested and quantised ones. Their class interprets every call.
+"""Tensors whose elements lie in other tensors: sparse, nested and quantized ones. Their class interprets every call.
 
 Note [Interpreted tensors]
 An interpreted tensor is an object of a subclass of Tensor that has a shape, a dtype and a device, and no memory of its own. What it is made

@@ -1,6 +1,6 @@
-"""Quantised tensors: integers that stand for (integer - zero_point) * scale, with one scale for all or one for each channel.
+"""Quantized tensors: integers that stand for (integer - zero_point) * scale, with one scale for all or one for each channel.
 
-A quantised tensor is an interpreted one: see Note [Interpreted tensors] in cresset/tensors/interpreted.py. Rules that only move elements move the
+A quantized tensor is an interpreted one: see Note [Interpreted tensors] in cresset/tensors/interpreted.py. Rules that only move elements move the
 integers; everything else is said in floating point, by `dequantize()`.
 """
 
@@ -150,7 +150,7 @@ class QuantizedTensor(InterpretedTensor):
 
 
 def quantized(integers, dtype, scale, zero_point, axis=None):
-    """A quantised tensor of parts that are known to fit."""
+    """A quantized tensor of parts that are known to fit."""
     new = make(QuantizedTensor, integers.shape, integers.dtype, integers.device)
     new._integers, new._dtype, new._scale, new._zero_point, new._axis = integers, dtype, scale, zero_point, axis
     return new
@@ -162,7 +162,7 @@ def rebuild_quantized(integers, dtype, scale, zero_point, axis):
 
 
 def held_by(dtype, who):
-    """The dtype that holds the integers of a quantised one, with its bounds."""
+    """The dtype that holds the integers of a quantized one, with its bounds."""
     if str(dtype) not in HELD:
         raise RuntimeError(f"{who}: expected torch.qint8, torch.quint8 or torch.qint32, got {dtype}")
     held = getattr(cresset, HELD[str(dtype)])
@@ -244,7 +244,7 @@ def choose_parameters(least, greatest, low, high):
 
 def quantize_per_tensor_dynamic(input, dtype, reduce_range):
     """See cresset.quantize_per_tensor_dynamic."""
-    if dtype is cresset.float16:  # what PyTorch's dynamic quantisation to half precision is: no integers at all
+    if dtype is cresset.float16:  # what PyTorch's dynamic quantization to half precision is: no integers at all
         return input.to(dtype)
     _, low, high = held_by(dtype, "quantize_per_tensor_dynamic")
     check_float("quantize_per_tensor_dynamic", input)
@@ -294,7 +294,7 @@ rules["relu"] = _relu
 def _to(input, *args, **kwargs):
     wanted = [a for a in (*args, *kwargs.values()) if isinstance(a, cresset.dtype)]
     if any(dtype != input.dtype for dtype in wanted):
-        raise RuntimeError(f"to: a quantised tensor stays {input.dtype}; call dequantize() and convert the result")
+        raise RuntimeError(f"to: a quantized tensor stays {input.dtype}; call dequantize() and convert the result")
     return input
 
 

@@ -249,7 +249,7 @@ def __reduce_ex__(self, protocol):
 
 
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
-    """Use other memory from now on: that of a tensor or a storage, in the given sizes and strides; of nothing without `source`.
+    """Use other memory from now on: that of a tensor or a storage, in the given sizes and strides; empty without `source`.
 
     >>> cresset.zeros(3).set_(cresset.arange(6.0).untyped_storage(), 1, (2, 2), (2, 1))
     tensor([[1., 2.],

@@ -54,7 +54,7 @@ class FileCheck:
         return self._add("not", text) if exactly else self
 
     def check_dag(self, text):
-        """`text` comes after what was found before; neighbouring check_dag may match in any order."""
+        """`text` comes after what was found before; neighboring check_dag may match in any order."""
         return self._add("dag", text)
 
     def check_regex(self, text):

@@ -21,10 +21,10 @@ NOT_CURVES = {"kind", "time", "epoch", "step", "batch", "seed"}
 
 
 class Curve:
-    """A named line of (x, y) points in one of the report's colours: "train", "train faint" or "validation"."""
+    """A named line of (x, y) points in one of the report's colors: "train", "train faint" or "validation"."""
 
-    def __init__(self, name, colour, points, *, marks=False):
-        self.name, self.colour, self.points, self.marks = name, colour, points, marks
+    def __init__(self, name, color, points, *, marks=False):
+        self.name, self.color, self.points, self.marks = name, color, points, marks
 
     def finite(self):
         return [(x, y) for x, y in self.points if math.isfinite(y)]
@@ -95,7 +95,7 @@ def charts_of(lines):
         if of_epochs and not (of_steps and name == "lr"):
             curves.append(Curve("training" if name != "lr" else "lr", "train", of_epochs, marks=True))
         elif of_epochs:
-            curves[0].colour, curves[0].name = "train", "lr"
+            curves[0].color, curves[0].name = "train", "lr"
         if validation := _points(epochs, f"val_{name}"):
             curves.append(Curve("validation", "validation", validation, marks=True))
         charts.append((TITLES.get(name, name), curves))
@@ -139,8 +139,8 @@ def chart(title, curves, last_step):
     for curve in curves:
         parts.append(_line(curve, across, up))
     legend = ""
-    if len(curves) > 1 or curves[0].colour == "validation":
-        legend = "".join(f'<span class="key"><i class="{curve.colour}"></i>{_text(curve.name)}</span>' for curve in curves)
+    if len(curves) > 1 or curves[0].color == "validation":
+        legend = "".join(f'<span class="key"><i class="{curve.color}"></i>{_text(curve.name)}</span>' for curve in curves)
     log_note = '<span class="note">logarithmic</span>' if is_log else ""
     label = _text(f"{title}: {', '.join(f'{c.name} ends at {short(c.points[-1][1])}' for c in curves)}")
     return f'{heading}{log_note}<span class="legend">{legend}</span></figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg></figure>'
@@ -154,10 +154,10 @@ def _line(curve, across, up):
             runs[-1].append(f"{across(x):.1f},{up(y):.1f}")
         elif runs[-1]:
             runs.append([])
-    lines = "".join(f'<polyline class="{curve.colour}" points="{" ".join(run if len(run) > 1 else run * 2)}"/>' for run in runs if run)
+    lines = "".join(f'<polyline class="{curve.color}" points="{" ".join(run if len(run) > 1 else run * 2)}"/>' for run in runs if run)
     if not curve.marks or len(curve.points) > 100:
         return lines
-    marks = "".join(f'<circle class="{curve.colour}" cx="{across(x):.1f}" cy="{up(y):.1f}" r="3"><title>{_text(curve.name)} {short(y)} at step {x}</title></circle>' for x, y in curve.finite())
+    marks = "".join(f'<circle class="{curve.color}" cx="{across(x):.1f}" cy="{up(y):.1f}" r="3"><title>{_text(curve.name)} {short(y)} at step {x}</title></circle>' for x, y in curve.finite())
     return lines + marks
 
 

@@ -246,7 +246,7 @@ class Compare:
 
     def __init__(self, results):
         self._results = list(results)
-        self._trim, self._colours, self._warn = False, Colorize.NONE, False
+        self._trim, self._colors, self._warn = False, Colorize.NONE, False
 
     def extend_results(self, results):
         for one in results:
@@ -260,7 +260,7 @@ class Compare:
 
     def colorize(self, rowwise=False):
         """Show the fastest green and what is far slower red, by column or by row."""
-        self._colours = Colorize.ROWWISE if rowwise else Colorize.COLUMNWISE
+        self._colors = Colorize.ROWWISE if rowwise else Colorize.COLUMNWISE
 
     def highlight_warnings(self):
         """Mark measurements with a wide spread by (!)."""
@@ -300,13 +300,13 @@ class Compare:
                 for column, width in zip(columns, widths):
                     one = row.get(column)
                     text = (cells[id(one)] if one else "").rjust(width)
-                    rivals = row.values() if self._colours is Colorize.ROWWISE else [r[column] for r in rows.values() if column in r]
-                    texts.append(_coloured(text, one, rivals) if one and self._colours is not Colorize.NONE else text)
+                    rivals = row.values() if self._colors is Colorize.ROWWISE else [r[column] for r in rows.values() if column in r]
+                    texts.append(_colored(text, one, rivals) if one and self._colors is not Colorize.NONE else text)
                 lines.append(" " * 6 + name.ljust(widest - 6) + "  |  " + "  |  ".join(texts))
         return "\n".join([*lines, "", f"Times are in {unit_to_english(unit)}s ({unit})."])
 
 
-def _coloured(text, one, rivals):
+def _colored(text, one, rivals):
     slower = one.median / min(rival.median for rival in rivals)
     code = "92" if slower <= 1.05 else "91" if slower > 2 else None
     return f"\033[{code}m{text}\033[0m" if code else text

@@ -1,4 +1,4 @@
-"""`torch.utils.deterministic`: whether deterministic runs fill memory that nobody initialised."""
+"""`torch.utils.deterministic`: whether deterministic runs fill memory that nobody initialized."""
 
 import sys
 import types

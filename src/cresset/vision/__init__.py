@@ -5,7 +5,7 @@ import importlib as _importlib
 _MODULES = ("datasets", "io", "models", "ops", "transforms", "utils")
 _BACKENDS = ("PIL",)
 
-__version__ = "0.28.0"  # the torchvision whose names and behaviour these are
+__version__ = "0.28.0"  # the torchvision whose names and behavior these are
 
 __all__ = ["datasets", "get_image_backend", "io", "models", "ops", "set_image_backend", "transforms", "utils"]
 

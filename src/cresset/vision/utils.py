@@ -100,7 +100,7 @@ def draw_bounding_boxes(image, boxes, labels=None, colors=None, fill=False, widt
 
 
 def _color(position):
-    """A color that differs from its neighbours': steps around the circle of hues by the golden ratio."""
+    """A color that differs from its neighbors': steps around the circle of hues by the golden ratio."""
     import colorsys
 
     return tuple(int(255 * part) for part in colorsys.hsv_to_rgb(position * 0.618034 % 1.0, 1.0, 1.0))

@@ -99,8 +99,8 @@ class TestHistory:
     def test_wrong_arguments(self, wrong):
         with pytest.raises(ValueError):
             torch.cuda.memory._record_memory_history(**wrong)
-        with pytest.raises(TypeError, match="colour"):
-            torch.cuda.memory._record_memory_history(colour=1)
+        with pytest.raises(TypeError, match="color"):
+            torch.cuda.memory._record_memory_history(color=1)
 
 
 class TestTimeline:

@@ -198,7 +198,7 @@ class TestPermutations:
         assert (places.mean(0) - 0.5).abs().max() < 0.08
         assert (places.var(0) - 1 / 12).abs().max() < 0.025
         one = cresset.randperm(n, device=cuda, generator=g).cpu().double() / n
-        assert abs(((one[:-1] - 0.5) * (one[1:] - 0.5)).mean()) < 0.01  # neighbours do not stay neighbours
+        assert abs(((one[:-1] - 0.5) * (one[1:] - 0.5)).mean()) < 0.01  # neighbors do not stay neighbors
         assert abs(one.sub(cresset.arange(n) / n).abs().mean() - 1 / 3) < 0.03
 
 

@@ -1,4 +1,4 @@
-"""Layers of quantised models."""
+"""Layers of quantized models."""
 
 from . import intrinsic, qat, quantized
 

@@ -1,4 +1,4 @@
-"""Quantisation of models: PyTorch's torch.ao.quantization, for eager models.
+"""Quantization of models: PyTorch's torch.ao.quantization, for eager models.
 
 Dynamic: `quantize_dynamic(model, {nn.Linear})`. Static: give the model a `qconfig`, `prepare` it, show it data, `convert` it. In training:
 `prepare_qat`, train, `convert`.

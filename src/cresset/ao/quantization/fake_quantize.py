@@ -1,4 +1,4 @@
-"""FakeQuantize: quantisation imitated in floating point, so that a model learns to live with it."""
+"""FakeQuantize: quantization imitated in floating point, so that a model learns to live with it."""
 
 import cresset
 from cresset import nn
@@ -7,7 +7,7 @@ from .observer import MovingAverageMinMaxObserver, MovingAveragePerChannelMinMax
 
 
 class FakeQuantizeBase(nn.Module):
-    """The base of modules that imitate quantisation; both the imitation and the observer can be turned off."""
+    """The base of modules that imitate quantization; both the imitation and the observer can be turned off."""
 
     def __init__(self):
         super().__init__()
@@ -37,7 +37,7 @@ class FakeQuantizeBase(nn.Module):
 
 
 class FakeQuantize(FakeQuantizeBase):
-    """Finds a scale with an observer, and gives what quantising with it and back gives.
+    """Finds a scale with an observer, and gives what quantizing with it and back gives.
 
     Args:
         observer: the class that finds the scale; `observer_kwargs` go to it.
@@ -103,7 +103,7 @@ def _for_each(method):
             getattr(mod, method)()
 
     apply.__name__ = method
-    apply.__doc__ = f"`{method}` of a module that imitates quantisation, others are left alone: model.apply({method})."
+    apply.__doc__ = f"`{method}` of a module that imitates quantization, others are left alone: model.apply({method})."
     return apply
 
 

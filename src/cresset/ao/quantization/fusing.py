@@ -1,4 +1,4 @@
-"""fuse_modules: batch norm folded into the layer before it, and a relu kept with it, so that they are quantised as one."""
+"""fuse_modules: batch norm folded into the layer before it, and a relu kept with it, so that they are quantized as one."""
 
 import copy
 

@@ -207,7 +207,7 @@ class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
 
 
 class HistogramObserver(UniformQuantizationObserverBase):
-    """Keeps a histogram, and takes the range with the least squared error of quantisation, which may cut off rare extremes.
+    """Keeps a histogram, and takes the range with the least squared error of quantization, which may cut off rare extremes.
 
     Args:
         bins: of the histogram.
@@ -250,7 +250,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
         return cresset.zeros(self.bins).index_add(0, place, self.histogram)
 
     def _error(self, first, last, middles):
-        """The mean squared error when the bins from `first` to `last` are quantised and the others are cut off."""
+        """The mean squared error when the bins from `first` to `last` are quantized and the others are cut off."""
         width = float(self.max_val - self.min_val) / self.bins
         begin, end = float(self.min_val) + first * width, float(self.min_val) + (last + 1) * width
         step = max((end - begin) / (self.quant_max - self.quant_min), 1e-30)

@@ -25,7 +25,7 @@ class QConfig(namedtuple("QConfig", ["activation", "weight"])):
 
 
 class QConfigDynamic(QConfig):
-    """The old name of a QConfig for dynamic quantisation."""
+    """The old name of a QConfig for dynamic quantization."""
 
 
 default_qconfig = QConfig(activation=watch.default_observer, weight=watch.default_weight_observer)
@@ -51,7 +51,7 @@ def _check_version(version, known, who):
 
 
 def get_default_qconfig(backend="x86", version=0):
-    """The observers for static quantisation on a backend; `version` is 0, as PyTorch has no other."""
+    """The observers for static quantization on a backend; `version` is 0, as PyTorch has no other."""
     _check_version(version, (0,), "get_default_qconfig")
     _check_backend(backend)
     if backend == "qnnpack":
@@ -60,7 +60,7 @@ def get_default_qconfig(backend="x86", version=0):
 
 
 def get_default_qat_qconfig(backend="x86", version=1):
-    """The imitations for training with quantisation on a backend. Versions 0 and 1 differ in speed in PyTorch, and not here."""
+    """The imitations for training with quantization on a backend. Versions 0 and 1 differ in speed in PyTorch, and not here."""
     _check_version(version, (0, 1), "get_default_qat_qconfig")
     _check_backend(backend)
     activation = fake.FakeQuantize.with_args(

@@ -1,4 +1,4 @@
-"""The steps from a floating-point model to a quantised one: prepare, look at data, convert; or quantize_dynamic in one."""
+"""The steps from a floating-point model to a quantized one: prepare, look at data, convert; or quantize_dynamic in one."""
 
 import copy
 import inspect
@@ -61,7 +61,7 @@ def _propagate(module, given, parent, name, left_out=()):
 
 
 def _observed(module):
-    """Whether an observer stands behind a module: those that have a quantised form."""
+    """Whether an observer stands behind a module: those that have a quantized form."""
     return type(module) in _STATIC and not isinstance(module, DeQuantStub)
 
 
@@ -69,7 +69,7 @@ def prepare(model, inplace=False, allow_list=None, observer_non_leaf_module_list
     """A copy of the model in which observers stand behind the layers that have a `qconfig`, their own or their parent's.
 
     Args:
-        allow_list: the types of layers that may have one; those that have a quantised form by default.
+        allow_list: the types of layers that may have one; those that have a quantized form by default.
         observer_non_leaf_module_list: types of modules with children that get one, too.
         prepare_custom_config_dict: {"float_to_observed_custom_module_class": {type: the type with `from_float` that takes its place}}.
 
@@ -122,7 +122,7 @@ def _look(module, inputs, output):
 
 
 def prepare_qat(model, mapping=None, inplace=False):
-    """A copy of the model (in training) in which layers imitate quantisation."""
+    """A copy of the model (in training) in which layers imitate quantization."""
     if not model.training:
         raise AssertionError("prepare_qat only works on models in training mode")
     model = model if inplace else copy.deepcopy(model)
@@ -192,7 +192,7 @@ def quantize_qat(model, run_fn, run_args, inplace=False):
 
 
 def quantize_dynamic(model, qconfig_spec=None, dtype=cresset.qint8, mapping=None, inplace=False):
-    """A copy of the model whose linear and LSTM layers have int8 weights and quantise each input by its own extremes.
+    """A copy of the model whose linear and LSTM layers have int8 weights and quantize each input by its own extremes.
 
     Args:
         qconfig_spec: the types or names of layers to change, or a dict from them to a qconfig; nn.Linear and nn.LSTM by default.
@@ -239,7 +239,7 @@ def swap_module(mod, mapping, custom_module_class_mapping=None, use_precomputed_
 
 
 def _made(kind, mod, use_precomputed_fake_quant):
-    """A quantised layer of a floating-point one; a class of a program's own may not know the argument."""
+    """A quantized layer of a floating-point one; a class of a program's own may not know the argument."""
     if "use_precomputed_fake_quant" in inspect.signature(kind.from_float).parameters:
         return kind.from_float(mod, use_precomputed_fake_quant=use_precomputed_fake_quant)
     return kind.from_float(mod)

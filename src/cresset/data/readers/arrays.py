@@ -38,7 +38,7 @@ def read_numpy_header(file, name):
 
 
 def _entries(text, name):
-    """The dictionary in a header: text, truth values and sizes by name."""
+    """The dictionary in a header: text, bools and sizes by name."""
     found, text = {"shape": None, "descr": None, "fortran_order": None}, text.strip()
     at = 1 if text.startswith("{") else len(text)
     while match := _ENTRY.match(text, at):

@@ -94,7 +94,7 @@ def _positions(batch, heads, queries, keys, device, first_query=0):
 
 
 def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None):  # noqa: N803 - PyTorch's names
-    """The whole mask as a tensor (B, H, Q_LEN, KV_LEN): truth values of a mask function, or the scores of a score function on zeros.
+    """The whole mask as a tensor (B, H, Q_LEN, KV_LEN): bools of a mask function, or the scores of a score function on zeros.
 
     >>> from cresset.nn.attention.flex_attention import create_mask
     >>> create_mask(lambda b, h, q, kv: q >= kv, 1, 1, 2, 2)
@@ -206,7 +206,7 @@ def _dense_to_ordered(dense):
 
 
 def _ordered_to_dense(counts, indices):
-    """The inverse: truth values (…, query blocks, key blocks)."""
+    """The inverse: bools (…, query blocks, key blocks)."""
     columns = indices.shape[-1]
     listed = cresset.arange(columns, device=counts.device) < counts.unsqueeze(-1)
     dense = cresset.zeros(indices.shape, dtype=cresset.int32, device=counts.device)

@@ -23,7 +23,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         grid: (N, H', W', 2) or (N, D', H', W', 3): x, y (and z) from -1 to 1.
         mode: "bilinear", "nearest", or for images "bicubic".
         padding_mode: what is outside: "zeros", "border" (the nearest element) or "reflection".
-        align_corners: -1 and 1 are the centres of the corner elements, instead of their outer corners.
+        align_corners: -1 and 1 are the centers of the corner elements, instead of their outer corners.
 
     >>> image = cresset.tensor([[[[1.0, 3.0]]]])
     >>> F.grid_sample(image, cresset.zeros(1, 1, 1, 2), align_corners=False)
@@ -77,21 +77,21 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         places = [_bring_inside(x, n, padding_mode, align_corners) for x, n in zip(places, sizes, strict=True)]
 
     if mode == "nearest":
-        neighbours = [[(x.round(), None)] for x in places]
+        neighbors = [[(x.round(), None)] for x in places]
     elif mode == "bilinear":
-        neighbours = []
+        neighbors = []
         for x in places:
             first = x.detach().floor()
-            neighbours.append([(first, first + 1 - x), (first + 1, x - first)])
+            neighbors.append([(first, first + 1 - x), (first + 1, x - first)])
     else:
-        neighbours = []
+        neighbors = []
         for x, n in zip(places, sizes, strict=True):
             first = x.detach().floor()
             near = [_bring_inside(first + k, n, padding_mode, align_corners) for k in (-1, 0, 1, 2)]
-            neighbours.append(list(zip(near, cubic_weights(x - first), strict=True)))
+            neighbors.append(list(zip(near, cubic_weights(x - first), strict=True)))
 
     total = None
-    for corner in product(*neighbours):
+    for corner in product(*neighbors):
         weight = inside = None
         index = 0
         for (x, w), n in zip(corner, sizes, strict=True):

@@ -102,8 +102,8 @@ def cross_entropy(
         raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     has_probabilities = input.shape == target.shape and input.ndim
     # CUDA's autocast computes it in float32. A reduced loss of classes is given so without the scores, perhaps most of the memory, being cast.
-    in_halves = input.is_cuda and input.dtype.itemsize == 2 and cresset.is_autocast_enabled("cuda")
-    if in_halves and (has_probabilities or reduction == "none"):
+    in_half_precision = input.is_cuda and input.dtype.itemsize == 2 and cresset.is_autocast_enabled("cuda")
+    if in_half_precision and (has_probabilities or reduction == "none"):
         input = input.float()
     if has_probabilities:
         reduction = resolve(reduction, size_average, reduce)

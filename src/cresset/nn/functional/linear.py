@@ -32,7 +32,7 @@ def bilinear(input1, input2, weight, bias=None):
         raise RuntimeError(
             f"bilinear: bias size does not match weight size: got {bias.size(0)} but expected {weight.size(0)}"
         )
-    # The first input applied to every slice of the weight gives (..., out, in2); then the second. Halves are rounded in between and at the end.
+    # The first input applied to every slice of the weight gives (..., out, in2); then the second. Half precision is rounded in between and at the end.
     applied = cresset.matmul(input1, weight.transpose(0, 1).flatten(1)).unflatten(-1, (weight.size(0), weight.size(2)))
     dtype = input1.dtype
     if dtype in (cresset.float16, cresset.bfloat16):

@@ -1,4 +1,4 @@
-"""Normalisation to mean zero and variance one, or to unit norm, over batches, layers, groups, instances, neighbours."""
+"""Normalization to mean zero and variance one, or to unit norm, over batches, layers, groups, instances, neighbors."""
 
 import math
 
@@ -10,7 +10,7 @@ from .padding import pad
 
 @autocast(cuda="float32")
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
-    """Normalise over the trailing dimensions `normalized_shape`, then scale by `weight` and shift by `bias`.
+    """Normalize over the trailing dimensions `normalized_shape`, then scale by `weight` and shift by `bias`.
 
     >>> F.layer_norm(cresset.tensor([1.0, 3.0]), (2,), eps=0.0)
     tensor([-1.,  1.])
@@ -29,7 +29,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 
 @autocast(cuda="float32")
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
-    """Normalise each of `num_groups` groups of channels of each sample, then scale and shift each channel.
+    """Normalize each of `num_groups` groups of channels of each sample, then scale and shift each channel.
 
     >>> F.group_norm(cresset.tensor([[1.0, 3.0, 5.0, 9.0]]), 2, eps=0.0)
     tensor([[-1.,  1., -1.,  1.]])
@@ -47,7 +47,7 @@ def _check_values_per_channel(shape, values):
 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
-    """Normalise each channel (dimension 1) over all samples and places, then scale and shift it.
+    """Normalize each channel (dimension 1) over all samples and places, then scale and shift it.
 
     Args:
         running_mean, running_var: what is used outside of training; updated by `momentum` in training.
@@ -67,7 +67,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 def instance_norm(
     input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5
 ):
-    """Normalise each channel of each sample over its places, then scale and shift it.
+    """Normalize each channel of each sample over its places, then scale and shift it.
 
     Args:
         running_mean, running_var: means over the samples; used if `use_input_stats` is false, else updated.
@@ -101,7 +101,7 @@ def instance_norm(
 
 
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
-    """x / (k + alpha * m)^beta, where m is the mean of x^2 over `size` neighbouring channels.
+    """x / (k + alpha * m)^beta, where m is the mean of x^2 over `size` neighboring channels.
 
     >>> F.local_response_norm(cresset.ones(1, 2, 1), 1, alpha=3.0, beta=0.5)
     tensor([[[0.5000],

@@ -1,4 +1,4 @@
-"""Changing the size of signals, images and volumes: each mode is a few weighted neighbours along each dimension in turn."""
+"""Changing the size of signals, images and volumes: each mode is a few weighted neighbors along each dimension in turn."""
 
 import math
 import warnings
@@ -32,7 +32,7 @@ def interpolate(
         size: the new sizes, or one for all.
         scale_factor: instead of `size`: how many times larger, for each dimension or for all.
         mode: nearest, nearest-exact, area; linear (1 dimension), bilinear and bicubic (2), trilinear (3).
-        align_corners: the centres of the corner elements stay in place, instead of the outer corners.
+        align_corners: the centers of the corner elements stay in place, instead of the outer corners.
         recompute_scale_factor: place samples by the sizes, which are whole numbers, instead of by `scale_factor`.
         antialias: widen the filter when shrinking, as image libraries do; bilinear and bicubic only.
 
@@ -69,8 +69,8 @@ def interpolate(
     if mode == "area":
         return _AREA[spatial](input, sizes[0] if spatial == 1 else sizes)
 
-    # Halves are interpolated as float32 and rounded once; on the CPU the weights of all modes but bilinear have the precision
-    # of the halves, as PyTorch's have there. Bytes are rounded after each dimension.
+    # Half precision is interpolated as float32 and rounded once; on the CPU the weights of all modes but bilinear have the precision
+    # of the input, as PyTorch's have there. Bytes are rounded after each dimension.
     dtype, between = input.dtype, not mode.startswith("nearest")
     if between and not (dtype.is_floating_point or (dtype == cresset.uint8 and mode in ("bilinear", "bicubic"))):
         raise NotImplementedError(f"interpolate: mode {mode} is not implemented for {dtype}")
@@ -178,7 +178,7 @@ def _rounded_bytes(sums, bits):
 
 
 def cubic_weights(t, a=-0.75):
-    """How four neighbours count for a place `t` between the second and the third: Keys' cubic convolution."""
+    """How four neighbors count for a place `t` between the second and the third: Keys' cubic convolution."""
 
     def near(x):  # |x| <= 1
         return ((a + 2) * x - (a + 3)) * x * x + 1
@@ -192,7 +192,7 @@ def cubic_weights(t, a=-0.75):
 def _filter_matrix(old, size, step, mode, dtype, device):
     """(size, old): how much each old element counts for each new one, with the filter as wide as the step.
 
-    Pixels have their centre at a half; as in PyTorch, `align_corners` changes the step alone.
+    Pixels have their center at a half; as in PyTorch, `align_corners` changes the step alone.
     """
     reach = 1 if mode == "bilinear" else 2
     support, inverse = (reach * step, 1 / step) if step >= 1 else (float(reach), 1.0)

@@ -170,7 +170,7 @@ def write(g, expression, values, dtype, type, wanted):
 
 
 def choose_truths(g, condition, a, b):
-    """Where on truth values, which runtimes do not have."""
+    """Where on bools, which runtimes do not have."""
     return g.op("Or", g.op("And", condition, a), g.op("And", g.op("Not", condition), b))
 
 
@@ -210,7 +210,7 @@ def minimum(g, input, other):
 
 
 def _of_two(g, kind, input, other):
-    """The larger or smaller of two; of truth values, whether any or both hold."""
+    """The larger or smaller of two; of bools, whether any or both hold."""
     dtype = g.result.dtype
     if dtype is cresset.bool:
         return g.op("Or" if kind == "Max" else "And", g.number(input, dtype), g.number(other, dtype))

@@ -136,8 +136,8 @@ def vector_norm(g, input, ord, dim, keepdim):
 def moments(g, input, axes, correction, keepdim):
     """The variance (the sum of squares divided by the count less `correction`), the mean along axes, and how far each element is from it."""
     dtype = input.dtype
-    centre = g.reduce("ReduceMean", input, axes)
-    apart = g.op("Sub", input, centre)
+    center = g.reduce("ReduceMean", input, axes)
+    apart = g.op("Sub", input, center)
     squares = g.op("Mul", apart, apart)
     if correction == 0:
         variance = g.reduce("ReduceMean", squares, axes, keepdim)
@@ -147,16 +147,16 @@ def moments(g, input, axes, correction, keepdim):
             count = input.shape[axis] * count
         total = g.reduce("ReduceSum", squares, axes, keepdim)
         variance = g.op("Div", total, g.number(count - correction if isinstance(count, Size) else float(count - correction), dtype))
-    return variance, centre if keepdim else g.squeeze(centre, axes), apart
+    return variance, center if keepdim else g.squeeze(center, axes), apart
 
 
 @exports("var", "std", "var_mean", "std_mean")
 def spread(g, input, dim=None, correction=None, unbiased=True, keepdim=False):
     axes = axes_of(input, dim)
     correction = (1 if unbiased else 0) if correction is None else correction
-    variance, centre, _ = moments(g, input, axes, correction, keepdim)
+    variance, center, _ = moments(g, input, axes, correction, keepdim)
     found = g.op("Sqrt", variance) if g.call.name.startswith("std") else variance
-    return [found, centre] if g.call.name.endswith("_mean") else found
+    return [found, center] if g.call.name.endswith("_mean") else found
 
 
 @exports("cumsum")
@@ -170,7 +170,7 @@ def _triangle(g, input, dim, filler):
     if not input.shape:
         raise g.unsupported("a tensor without dimensions")
     if input.dtype is cresset.bool:
-        raise g.unsupported("truth values")
+        raise g.unsupported("bool tensors")
     axis, size = dim % len(input.shape), input.shape[dim]
     last = len(input.shape)
     order = [k for k in range(last) if k != axis] + [axis]

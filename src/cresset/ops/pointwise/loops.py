@@ -59,7 +59,7 @@ class Loop:
 
     @property
     def at_every_level(self):
-        """Whether it vectorises and is short: then it is worth the time to compile it for each instruction set."""
+        """Whether it vectorizes and is short: then it is worth the time to compile it for each instruction set."""
         if self.compute not in INLINE or len(nodes(self.expression)) > LONG_FORMULA:
             return False
         return all(
@@ -79,7 +79,7 @@ class Loop:
             if name in used:
                 stored = (
                     "uint8_t" if type == "b8" else TYPE_NAMES[type]
-                )  # a byte compared with 0 vectorises, a bool does not
+                )  # a byte compared with 0 vectorizes, a bool does not
                 lines.append(f"  auto* {name}_ = reinterpret_cast<const {stored}*>(pointers[{index}]);")
         angles = [node.args[0] for node in nodes(self.expression) if node.type == "f32" and node.op in QUICK]
         if angles:

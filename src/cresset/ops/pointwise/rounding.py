@@ -26,7 +26,7 @@ def trunc(x):
 
 @pointwise(types="real", examples=[(2.5, 2.0), (3.5, 4.0), (1.2345, 2, 1.23)])
 def round(x, *, decimals: int = 0):
-    """x rounded to `decimals` digits after the point (before it, if negative); halves go to the even neighbour."""
+    """x rounded to `decimals` digits after the point (before it, if negative); halves go to the even neighbor."""
     ten = p.pow(p.in_type_of(10, x), p.in_type_of(p.absolute(decimals), x))
     return where(decimals == 0, p.rint(x), where(decimals > 0, p.rint(x * ten) / ten, p.rint(x / ten) * ten))
 

@@ -185,7 +185,7 @@ def _(x, n):
 
 @pointwise(result="same")
 def igamma(x, y):
-    """The regularised lower incomplete gamma function with parameter x at y."""
+    """The regularized lower incomplete gamma function with parameter x at y."""
     return p.in_type_of(p.igamma(p.in_double(x), p.in_double(y)), x)
 
 
@@ -196,7 +196,7 @@ def _(x, y):
 
 @pointwise(result="same")
 def igammac(x, y):
-    """The regularised upper incomplete gamma function with parameter x at y."""
+    """The regularized upper incomplete gamma function with parameter x at y."""
     return p.in_type_of(p.igammac(p.in_double(x), p.in_double(y)), x)
 
 

@@ -109,7 +109,7 @@ class Variant:
         used = set().union(*map(leaves, results.values()))
         for node in {node for value in results.values() for node in nodes(value)}:
             inline = node.op in OPERATIONS or node.op in INLINE[compute] or leaves(node) <= constant
-            assert inline, f"{self.name}: {node.op} does not vectorise"
+            assert inline, f"{self.name}: {node.op} does not vectorize"
         type = TYPE_NAMES[compute]
         return "\n".join([
             f"void {self.name}_{compute}(char* const* tensors, const double* numbers, int64_t count) {{",

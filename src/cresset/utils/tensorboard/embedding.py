@@ -43,7 +43,7 @@ def _table(path, rows):
 
 
 def _sheet(images):
-    """The pictures (count, colours, height, width) in a square of rows."""
+    """The pictures (count, colors, height, width) in a square of rows."""
     count, channels, height, width = images.shape
     side = math.ceil(math.sqrt(count))
     sheet = cresset.zeros(side * height, side * width, channels)

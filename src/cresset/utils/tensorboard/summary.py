@@ -108,8 +108,8 @@ def histogram_raw(name, min, max, num, sum, sum_squares, bucket_limits, bucket_c
 # ---- images
 
 
-def _colours_last(tensor, dataformats):
-    """Height, width and three or four colours, of any order of the letters N, H, W and C; several images become one grid."""
+def _colors_last(tensor, dataformats):
+    """Height, width and three or four colors, of any order of the letters N, H, W and C; several images become one grid."""
     letters = dataformats.upper()
     if len(letters) != tensor.dim() or set(letters) - set("NHWC") or len(set(letters)) != len(letters):
         raise AssertionError(f"image: tensor of shape {tuple(tensor.shape)} and dataformats {dataformats!r} do not fit together")
@@ -132,7 +132,7 @@ def _colours_last(tensor, dataformats):
 
 
 def png(pixels):
-    """A PNG file of a uint8 tensor (height, width, colours)."""
+    """A PNG file of a uint8 tensor (height, width, colors)."""
     height, width, channels = pixels.shape
     kind = {1: 0, 2: 4, 3: 2, 4: 6}.get(channels)
     if kind is None:
@@ -151,13 +151,13 @@ def image(tag, tensor, rescale=1, dataformats="NCHW"):
     """An image, or several as one: bytes, or floats from 0 to 1."""
     tensor = as_tensor(tensor)
     scale = 1 if tensor.dtype == cresset.uint8 else 255
-    pixels = (_colours_last(tensor, dataformats).to(cresset.float32) * (scale * rescale)).clamp(0, 255).to(cresset.uint8)
+    pixels = (_colors_last(tensor, dataformats).to(cresset.float32) * (scale * rescale)).clamp(0, 255).to(cresset.uint8)
     height, width, channels = pixels.shape
     return _value(tag, message(4, integer(1, height), integer(2, width), integer(3, channels), message(4, png(pixels))))
 
 
 def figure_pixels(figure, close=True):
-    """The picture of a Matplotlib figure (or of a list of them), as (colours, height, width)."""
+    """The picture of a Matplotlib figure (or of a list of them), as (colors, height, width)."""
     if isinstance(figure, (list, tuple)):
         return cresset.stack([figure_pixels(one, close) for one in figure])
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -174,15 +174,15 @@ def figure_pixels(figure, close=True):
 
 
 def video(tag, tensor, fps=4):
-    """Videos (batch, time, colours, height, width), side by side, as a GIF. Needs Pillow."""
+    """Videos (batch, time, colors, height, width), side by side, as a GIF. Needs Pillow."""
     from PIL import Image
 
     tensor = as_tensor(tensor)
     if tensor.dim() != 5:
-        raise AssertionError(f"video: expected (batch, time, colours, height, width), got shape {tuple(tensor.shape)}")
+        raise AssertionError(f"video: expected (batch, time, colors, height, width), got shape {tuple(tensor.shape)}")
     if tensor.dtype != cresset.uint8:
         tensor = (tensor.to(cresset.float32) * 255).clamp(0, 255).to(cresset.uint8)
-    frames = [_colours_last(tensor[:, t], "NCHW").contiguous() for t in range(tensor.shape[1])]
+    frames = [_colors_last(tensor[:, t], "NCHW").contiguous() for t in range(tensor.shape[1])]
     height, width, channels = frames[0].shape
     pictures = [Image.frombytes("RGB", (width, height), bytes(memoryview(frame.flatten()))) for frame in frames]
     file = io.BytesIO()

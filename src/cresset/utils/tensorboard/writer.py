@@ -118,7 +118,7 @@ class SummaryWriter:
         self._add(summary.image(tag, summary.figure_pixels(figure, close), dataformats="NCHW" if several else "CHW"), global_step, walltime)
 
     def add_video(self, tag, vid_tensor, global_step=None, fps=4, walltime=None):
-        """Add videos (batch, time, colours, height, width); needs Pillow."""
+        """Add videos (batch, time, colors, height, width); needs Pillow."""
         self._add(summary.video(tag, vid_tensor, fps), global_step, walltime)
 
     def add_audio(self, tag, snd_tensor, global_step=None, sample_rate=44100, walltime=None):

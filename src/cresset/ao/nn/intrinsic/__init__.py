@@ -1,4 +1,4 @@
-"""Layers that `fuse_modules` puts together: they compute one after the other, and are quantised as one."""
+"""Layers that `fuse_modules` puts together: they compute one after the other, and are quantized as one."""
 
 from cresset import nn
 
@@ -6,7 +6,7 @@ __all__ = ["ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearReLU"]
 
 
 class _Fused(nn.Sequential):
-    """Layers that are quantised as one."""
+    """Layers that are quantized as one."""
 
 
 class LinearReLU(_Fused):

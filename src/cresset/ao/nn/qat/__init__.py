@@ -1,4 +1,4 @@
-"""Layers for training with imitated quantisation: the weight passes a FakeQuantize before it is used."""
+"""Layers for training with imitated quantization: the weight passes a FakeQuantize before it is used."""
 
 from cresset import nn
 
@@ -6,7 +6,7 @@ __all__ = ["Conv1d", "Conv2d", "Conv3d", "Linear"]
 
 
 def _from_float(cls, mod, use_precomputed_fake_quant=False):
-    """The form of a floating-point layer that imitates quantisation; shares its parameters."""
+    """The form of a floating-point layer that imitates quantization; shares its parameters."""
     if getattr(mod, "qconfig", None) is None:
         raise AssertionError(f"{cls.__name__}.from_float: the layer must have a qconfig")
     new = cls.__new__(cls)
@@ -17,7 +17,7 @@ def _from_float(cls, mod, use_precomputed_fake_quant=False):
 
 
 class Linear(nn.Linear):
-    """nn.Linear whose weight is quantised in imitation."""
+    """nn.Linear whose weight is quantized in imitation."""
 
     from_float = classmethod(_from_float)
 
@@ -31,7 +31,7 @@ def _kind(dims):
     def forward(self, input):
         return self._conv_forward(input, self.weight_fake_quant(self.weight), self.bias)
 
-    text = f"nn.Conv{dims}d whose weight is quantised in imitation."
+    text = f"nn.Conv{dims}d whose weight is quantized in imitation."
     return type(f"Conv{dims}d", (base,), {"forward": forward, "from_float": classmethod(_from_float), "__module__": __name__, "__doc__": text})
 
 

@@ -1,6 +1,6 @@
 """Layers that hold integers: what `convert` and `quantize_dynamic` put in the place of floating-point ones.
 
-`dynamic` has those that quantise their input by its own extremes; those here take and give quantised tensors.
+`dynamic` has those that quantize their input by its own extremes; those here take and give quantized tensors.
 """
 
 from . import dynamic

@@ -5,7 +5,7 @@ from cresset import nn
 
 
 class FloatFunctional(nn.Module):
-    """Operations between tensors in a model that is to be quantised; each result passes the observer of this module.
+    """Operations between tensors in a model that is to be quantized; each result passes the observer of this module.
 
     >>> f = cresset.nn.quantized.FloatFunctional()
     >>> f.add(cresset.tensor(3.0), cresset.tensor(4.0))
@@ -56,7 +56,7 @@ class FXFloatFunctional(FloatFunctional):
 
 
 class QFunctional(nn.Module):
-    """The same operations between quantised tensors, with a fixed scale for the result."""
+    """The same operations between quantized tensors, with a fixed scale for the result."""
 
     def __init__(self):
         super().__init__()

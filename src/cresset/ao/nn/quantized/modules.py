@@ -1,4 +1,4 @@
-"""Layers that take and give quantised tensors, and those at the borders to floating point."""
+"""Layers that take and give quantized tensors, and those at the borders to floating point."""
 
 import cresset
 from cresset import nn
@@ -8,7 +8,7 @@ from .packing import integer_linear, quantized_weight
 
 def _taken(module, x):
     if not x.is_quantized:
-        raise RuntimeError(f"{type(module).__name__}: expected a quantised tensor, got {x.dtype}; put a QuantStub before it")
+        raise RuntimeError(f"{type(module).__name__}: expected a quantized tensor, got {x.dtype}; put a QuantStub before it")
     return x
 
 
@@ -58,7 +58,7 @@ class _Weighted(nn.Module):
         self._weight = self._bias = None
 
     def weight(self):
-        """The weight, quantised."""
+        """The weight, quantized."""
         return self._weight
 
     def bias(self):
@@ -168,8 +168,8 @@ class _Conv(_Weighted):
 
 
 def _kinds(dims):
-    plain = type(f"Conv{dims}d", (_Conv,), {"_function": f"conv{dims}d", "__module__": __name__, "__doc__": f"A {dims}-D convolution of quantised tensors."})
-    return plain, type(f"ConvReLU{dims}d", (plain,), {"_relu": True, "__module__": __name__, "__doc__": f"A {dims}-D convolution of quantised tensors, then a relu."})
+    plain = type(f"Conv{dims}d", (_Conv,), {"_function": f"conv{dims}d", "__module__": __name__, "__doc__": f"A {dims}-D convolution of quantized tensors."})
+    return plain, type(f"ConvReLU{dims}d", (plain,), {"_relu": True, "__module__": __name__, "__doc__": f"A {dims}-D convolution of quantized tensors, then a relu."})
 
 
 Conv1d, ConvReLU1d = _kinds(1)

@@ -4,7 +4,7 @@ import cresset
 
 
 def quantized_weight(weight, observer, precomputed=False):
-    """A weight as a quantised tensor, with the scale that the observer finds, or has found before."""
+    """A weight as a quantized tensor, with the scale that the observer finds, or has found before."""
     if not precomputed:
         observer(weight.detach())
     scale, zero_point = observer.calculate_qparams()

@@ -1,4 +1,4 @@
-"""Layers with integer weights that quantise each input by its own extremes."""
+"""Layers with integer weights that quantize each input by its own extremes."""
 
 from .linear import Linear
 from .lstm import LSTM

@@ -1,4 +1,4 @@
-"""The linear layer of dynamically quantised models."""
+"""The linear layer of dynamically quantized models."""
 
 import cresset
 from cresset import nn
@@ -31,7 +31,7 @@ class Linear(nn.Module):
         self._bias = cresset.zeros(out_features) if bias_ else None
 
     def weight(self):
-        """The weight, quantised."""
+        """The weight, quantized."""
         return self._weight
 
     def bias(self):
@@ -53,7 +53,7 @@ class Linear(nn.Module):
 
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
-        """The dynamically quantised form of an nn.Linear; its `qconfig` says how the weight is quantised."""
+        """The dynamically quantized form of an nn.Linear; its `qconfig` says how the weight is quantized."""
         from ....quantization.qconfig import default_dynamic_qconfig
 
         config = getattr(mod, "qconfig", None) or default_dynamic_qconfig

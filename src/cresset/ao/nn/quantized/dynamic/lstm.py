@@ -1,4 +1,4 @@
-"""The LSTM of dynamically quantised models."""
+"""The LSTM of dynamically quantized models."""
 
 import cresset
 from cresset import nn
@@ -7,7 +7,7 @@ from .linear import Linear
 
 
 class LSTM(nn.Module):
-    """nn.LSTM with int8 weights: the input and the state are quantised by their own extremes, the gates are in float32.
+    """nn.LSTM with int8 weights: the input and the state are quantized by their own extremes, the gates are in float32.
 
     Args: those of nn.LSTM; `proj_size` is not supported.
 
@@ -36,7 +36,7 @@ class LSTM(nn.Module):
 
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
-        """The dynamically quantised form of an nn.LSTM; its `qconfig` says how the weights are quantised."""
+        """The dynamically quantized form of an nn.LSTM; its `qconfig` says how the weights are quantized."""
         new = cls(
             mod.input_size, mod.hidden_size, mod.num_layers, mod.bias, mod.batch_first, mod.dropout, mod.bidirectional,
             proj_size=getattr(mod, "proj_size", 0),
