@@ -169,7 +169,9 @@ def _dotted(tree):
 
 
 def broadcast_length(annotation):
-    """How many a single number stands for, if the annotation is BroadcastingListN; else None."""
+    """How many a single number stands for, if the annotation is BroadcastingListN or an Optional of one; else None."""
+    inside = [one for one in typing.get_args(annotation) if isinstance(one, _BroadcastingList)]
+    annotation = inside[0] if inside else annotation
     return annotation.length if isinstance(annotation, _BroadcastingList) else None
 
 

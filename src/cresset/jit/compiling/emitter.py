@@ -409,6 +409,7 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
 
         def second():
             inner, *told["inner"] = self._and_or(rest, is_and, whole)
+            told["static"] = inner if isinstance(inner, bool) else None
             return self.bool_value(inner, whole)
 
         def other():
@@ -419,6 +420,11 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
             result, _ = self.in_block(block, body, refinement)
             results.append(result)
             block.registerOutput(result)
+        if told["static"] is not None:  # the other decides, or this one does
+            node.destroy()
+            if told["static"] is not is_and:
+                return told["static"], {}, {}
+            return value, yes, no
         inner_yes, inner_no = told["inner"]
         both = {**(yes if is_and else no), **(inner_yes if is_and else inner_no)}
         either = _common(no if is_and else yes, inner_no if is_and else inner_yes)

@@ -115,21 +115,28 @@ class Modules:
             made.constants[name] = value
 
     def _plain(self, module, made, hints):
+        ours = type(module).__module__.startswith("cresset.")  # settings of our own layers do not change
         skipped = set(getattr(module, "__jit_ignored_attributes__", ()))
         made.attributes["training"] = types.BoolType()
         for name, value in module.__dict__.items():
             if name in _OWN or name in made.constants or name in made.attributes or name in skipped:
                 continue
-            if isinstance(value, Attribute):
+            if ours and name not in hints and _is_setting(value):
+                made.constants[name] = value
+            elif isinstance(value, Attribute):
                 made.attributes[name] = annotating.from_python(value.type, self.class_type)
             elif name in hints:
                 made.attributes[name] = hints[name]
-            elif callable(value) and (
-                inspect.isfunction(value)
-                or kind_of(value) is not None
-                or definition_of(value) is not None
-                or self.as_function(value) is not None
-            ) or number_of(value) is not value:
+            elif (
+                callable(value)
+                and (
+                    inspect.isfunction(value)
+                    or kind_of(value) is not None
+                    or definition_of(value) is not None
+                    or self.as_function(value) is not None
+                )
+                or number_of(value) is not value
+            ):
                 made.constants[name] = value
             else:
                 found = self.infer(value)
@@ -259,7 +266,7 @@ class Modules:
         """forward of a Sequential: each layer on what the one before gave. Its parameter has the type that the first layer's has."""
 
         def compile(function):
-            definition = read(nn.Sequential.forward)
+            definition = read(method_definition(nn.Sequential, "forward"))
             first = next(
                 (one for one in made.attributes.values() if isinstance(one, types.ClassType) and one.is_module), None
             )
@@ -286,6 +293,8 @@ class Modules:
         thing = inspect.getattr_static(python, name, None)
         if isinstance(thing, property):
             return self._property(value, name, thing, emitter, place)
+        if thing is not None and not inspect.isfunction(thing) and python.__module__.startswith("cresset."):
+            return sugar.Py(getattr(python, name), constant=True)
         function = thing.__func__ if isinstance(thing, (staticmethod, classmethod)) else thing
         if not inspect.isfunction(function):
             return None
@@ -333,6 +342,13 @@ def _scope(python):
         if inspect.isfunction(thing):
             return names_of(thing)
     return annotating.Lookup(vars(sys.modules[python.__module__]) if python.__module__ in sys.modules else {})
+
+
+def _is_setting(value):
+    """A number, text, None, or a tuple of such."""
+    if isinstance(value, tuple):
+        return all(map(_is_setting, value))
+    return value is None or type(value) in (bool, int, float, str)
 
 
 def _hashable(value):

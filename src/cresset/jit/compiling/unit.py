@@ -123,6 +123,8 @@ class Unit(Classes, Modules):
         if hasattr(thing, "_boolean_dispatch"):
             return self._dispatched(thing._boolean_dispatch, emitter, args, kwargs, tree)
         written = definition_of(thing)
+        if hasattr(written, "_boolean_dispatch"):
+            return self._dispatched(written._boolean_dispatch, emitter, args, kwargs, tree)
         if written is not None:
             if inspect.isclass(written):
                 return emitter.make_object(self.class_type(written), args, kwargs, tree)
