@@ -5,8 +5,8 @@ The marks that source carries (`ignore`, `export`, `is_scripting`, ...) are here
 
 import importlib as _importlib
 
-from ..show import missing_names as _missing_names
 from ..futures import Future  # noqa: F401
+from ..show import missing_names as _missing_names
 from . import _state  # noqa: F401
 from .marks import (  # noqa: F401
     Attribute,

@@ -35,7 +35,7 @@ class Modules:
 
     def module_type(self, module):
         """The ClassType of a module."""
-        ready = getattr(module, "_class_type", None)
+        ready = module.__dict__.get("_script_type")
         if isinstance(ready, types.ClassType):
             return ready
         python = type(module)

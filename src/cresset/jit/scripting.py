@@ -1,0 +1,89 @@
+"""torch.jit.script: functions, modules and classes to compiled programs."""
+
+import functools
+import inspect
+import typing
+import warnings
+
+from .. import nn
+from . import _state
+from .compiling.unit import Unit
+from .objects import RecursiveScriptModule, ScriptFunction
+
+unit = Unit()  # all that Python sources of this process are compiled to
+
+
+def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
+    """Compile a function, a module (its forward and what is marked with `export`), or a class.
+
+    Args:
+        obj: a function, module or class. Of a module a new one is made, which shares its parameters and buffers.
+        optimize: has no effect, as in PyTorch, which warns of it.
+        _frames_up, _rcb: private to PyTorch; a name is looked up where the function was defined.
+        example_inputs: refused: types come from annotations.
+
+    >>> @torch.jit.script
+    ... def twice(x: torch.Tensor, times: int) -> torch.Tensor: ...
+    """
+    if not _state._enabled:
+        return obj
+    if optimize is not None:
+        warnings.warn(
+            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
+            FutureWarning,
+            stacklevel=2,
+        )
+    if example_inputs is not None:
+        raise NotImplementedError(
+            "script: example_inputs asks to find out types by running the program, which is not supported; annotate the parameters"
+        )
+    if isinstance(obj, (RecursiveScriptModule, ScriptFunction)):
+        return obj
+    if isinstance(obj, nn.Module):
+        return _script_module(obj)
+    if inspect.isclass(obj):
+        if issubclass(obj, nn.Module):
+            raise RuntimeError(
+                f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead"
+            )
+        obj.__torch_script_class__ = True
+        unit.class_type(obj)
+        return obj
+    if isinstance(obj, (list, dict)):
+        return obj
+    if not callable(obj):
+        raise RuntimeError(f"script: expected a function, a module or a class, got {type(obj).__name__}")
+    if inspect.ismethod(obj):
+        raise RuntimeError(
+            f"script: {obj.__qualname__} is a method of an object; script the module, and mark the method with torch.jit.export"
+        )
+    return _script_function(obj)
+
+
+def _script_module(module):
+    type = unit.module_type(module)
+    for method in list(type.methods.values()):
+        unit.defined(method)
+    for hook in (*type.forward_pre_hooks, *type.forward_hooks):
+        unit.defined(hook)
+    return RecursiveScriptModule._from(type, module)
+
+
+def _script_function(function):
+    known = _state._jit_caching_layer.get(function)
+    if known is None:
+        compiled = unit.defined(unit.function(function))
+        known = ScriptFunction(compiled)
+        functools.update_wrapper(known, function)
+        _state._jit_caching_layer[function] = known
+    return known
+
+
+def script_method(fn):
+    """The form of old programs: a method of a ScriptModule. Mark methods with torch.jit.export instead."""
+    raise NotImplementedError(
+        f"script_method: {fn.__qualname__}: write an nn.Module and call torch.jit.script on it; mark further methods with torch.jit.export"
+    )
+
+
+__all__: typing.Sequence[str] = ["script", "script_method", "unit"]
