@@ -556,7 +556,8 @@ class InterfaceType(ClassType):
                 return f"{other} has no method '{name}'"
             mine, theirs = wanted.schema, found.schema
             if len(mine.arguments) != len(theirs.arguments) or any(
-                not a.type.isSubtypeOf(b.type) for a, b in zip(mine.arguments[1:], theirs.arguments[1:], strict=True)
+                a.name != b.name or not a.type.isSubtypeOf(b.type)
+                for a, b in zip(mine.arguments[1:], theirs.arguments[1:], strict=True)
             ):
                 return f"the arguments of '{name}' are not those of {self}: {theirs} and {mine}"
             if not theirs.returns.isSubtypeOf(mine.returns):

@@ -55,6 +55,7 @@ _LATER = {
     **dict.fromkeys(
         ("ScriptFunction", "ScriptModule", "ScriptMethod", "RecursiveScriptModule", "TopLevelTracedModule"), "objects"
     ),
+    **dict.fromkeys(("script", "script_method"), "scripting"),
     "Error": "failures",
     **dict.fromkeys(("trace", "trace_module", "TracerWarning", "TracingCheckError"), "tracing"),
     "save": "saving",

@@ -261,9 +261,9 @@ class RecursiveScriptModule(ScriptModule, _Methods):
             if inner is None:
                 self._modules[name] = None
             elif isinstance(kind, InterfaceType):
-                from .recursive import class_type_of
+                from .scripting import unit
 
-                self._modules[name] = self._from(class_type_of(inner), inner, memo)
+                self._modules[name] = self._from(unit.module_type(inner), inner, memo)
             elif isinstance(kind, ClassType):
                 self._modules[name] = self._from(kind, inner, memo)
 

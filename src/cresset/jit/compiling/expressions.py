@@ -117,13 +117,7 @@ class Expressions:
         if inside is None or not all(value.type().isSubtypeOf(inside) for value in values):
             covering = types.TensorType() if not values else values[0].type()
             for value in values[1:]:
-                found = types.unify(covering, value.type())
-                if found is None:
-                    raise self.error(
-                        tree,
-                        f"List type annotation `List[{covering.annotation_str}]` did not match the types of the given list elements: found {value.type().annotation_str}, too",
-                    )
-                covering = found
+                covering = types.unify(covering, value.type(), to_union=True)
             inside = covering
         return self.graph.insert("prim::ListConstruct", values, [types.ListType(inside)]).output()
 
@@ -273,6 +267,12 @@ class Expressions:
                 except CompileError:
                     one = self.constant(False)
                 found = one if found is None else self.operator("aten::__or__", [found, one], tree)
+        elif is_value(right) and isinstance(right.type(), types.StringType):
+            text, part = right, self.value(left, tree)
+            place = self.operator(
+                "aten::find", [text, part, self.constant(0), self.operator("aten::len", [text], tree)], tree
+            )
+            return self.operator("aten::eq" if negated else "aten::ne", [place, self.constant(-1)], tree)
         else:
             found = self.operator("aten::__contains__", [self.value(right, tree), self.value(left, tree)], tree)
         return self.operator("aten::__not__", [found], tree) if negated else found

@@ -70,8 +70,6 @@ def read(function):
     except SyntaxError:
         tree = ast.parse(plain)  # a comment that only looks like one of a type
     (definition,) = tree.body[:1]
-    if isinstance(definition, ast.AsyncFunctionDef):
-        raise NotSupportedError(source.range_of(definition), "async function definitions aren't supported")
     if not isinstance(definition, ast.FunctionDef):
         raise CompileError(
             source.range_of(definition),

@@ -165,7 +165,7 @@ def convert_plan(value, formal, length, known, convert, name=""):
         and all(part.isSubtypeOf(inner.element) or isinstance(part, types.TensorType) for part in actual.elements())
     ):
         return ("tuple", inner, value)
-    if isinstance(actual, types.StringType) and isinstance(inner, types.DeviceObjType):
+    if convert and isinstance(actual, types.StringType) and isinstance(inner, types.DeviceObjType):
         return ("call", "aten::device", value, types.DeviceObjType())
     if convert and isinstance(actual, types.TensorType) and type(inner) in _IMPLICIT:
         return ("call", _IMPLICIT[type(inner)], value, inner)

@@ -290,8 +290,15 @@ class Members:
     def container_method(self, value, name, tree):
         """A method of a container of modules that the compiler knows, as a Special; None if there is none of that name."""
         kind = value.type().python_class
-        if kind is None or not issubclass(kind, (nn.ModuleList, nn.Sequential, nn.ModuleDict, nn.Module)):
+        if kind is None or not issubclass(kind, nn.Module):
             return None
+        if name == "_flat_weights" and issubclass(kind, nn.RNNBase):
+            weights = [
+                self.graph.insert("prim::GetAttr", [value], [types.TensorType()], name=one).output()
+                for one in value.type().attributes
+                if one in value.type().parameters
+            ]
+            return self.graph.insert("prim::ListConstruct", weights, [types.ListType(types.TensorType())]).output()
         names = self.module_names(value)
         modules = lambda: [self.submodule(value, one, tree) for one in names]  # noqa: E731
         known = {
@@ -349,6 +356,8 @@ class Members:
         kind = _TENSOR_METHODS.get(name, f"aten::{name}")
         if name in ("__len__", "__contains__"):
             kind = f"aten::{name.strip('_')}" if name == "__len__" else kind
+        if name in _CASTS and not args and not kwargs:
+            return self.operator("aten::to", [value, self.constant(getattr(cresset, _CASTS[name]))], tree)
         if not aten_table.overloads(kind):
             kind = f"prim::{name}" if aten_table.overloads(f"prim::{name}") else kind
         if not aten_table.overloads(kind):
@@ -360,6 +369,11 @@ class Members:
 
 
 type_none = type(None)
+# Methods that cast, with the dtypes.
+_CASTS = {
+    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32", "long": "int64", "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool",
+    "cfloat": "complex64", "cdouble": "complex128",
+}  # fmt: skip
 
 
 def _short(type):

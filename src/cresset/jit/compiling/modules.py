@@ -25,7 +25,7 @@ from ..marks import (
 from . import annotating, sugar
 from .builtins import definition_of, kind_of, method_definition
 from .errors import CompileError
-from .functions import compile_into, names_of, read, signature
+from .functions import compile_into, names_of, read, signature, unwrapped
 
 _CONTAINERS = (nn.ModuleList, nn.Sequential, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 
@@ -57,7 +57,7 @@ class Modules:
                 made.attributes[name] = types.NoneType()
             elif isinstance(wanted, types.InterfaceType):
                 made.attributes[name] = wanted
-                self.module_type(child)
+                self._check_interface(name, wanted, self.module_type(child))
             else:
                 made.attributes[name] = self.module_type(child)
         self._constants(module, made)
@@ -68,6 +68,19 @@ class Modules:
             self.module_types[key] = made
             self._methods(module, made)
         return self.module_types[key]
+
+    def _check_interface(self, name, wanted, given):
+        for method in wanted.methods:
+            if method not in given.methods:
+                self.declare_method(given, method)
+            if method in given.methods:
+                self.defined(given.methods[method])
+        why = wanted.missing_in(given)
+        if why is not None:
+            raise CompileError(
+                None,
+                f"Could not cast attribute '{name}' to type {wanted}: object of type {given} is not compatible with interface {wanted}: {why}",
+            )
 
     def _hints(self, module):
         """The types that the class gives to attributes."""
@@ -130,7 +143,7 @@ class Modules:
             elif (
                 callable(value)
                 and (
-                    inspect.isfunction(value)
+                    inspect.isfunction(unwrapped(value))
                     or kind_of(value) is not None
                     or definition_of(value) is not None
                     or self.as_function(value) is not None
