@@ -29,6 +29,7 @@ __all__ = [
 # What dispatch keys of PyTorch mean here.
 _IMPLICIT = ("CompositeImplicitAutograd",)
 _EXPLICIT = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional", "default", "")
+_AUTOCAST = {"AutocastCPU": "cpu", "AutocastCUDA": "cuda", "AutocastXPU": "xpu"}
 _DEVICES = {"CPU": "cpu", "CUDA": "cuda", "Meta": "meta", "cpu": "cpu", "cuda": "cuda", "meta": "meta"}
 _AUTOGRAD = ("Autograd", "AutogradCPU", "AutogradCUDA")
 
@@ -39,6 +40,7 @@ class OpOverload(namespaces.OpOverload):
     def __init__(self, schema, tags=()):
         super().__init__(schema, tags)
         self._kernels = {}  # device type, or None for all -> function
+        self._autocast_kernels = {}  # device type -> function, called in its place where autocast is on for the device
         self._composite = self._autograd_kernel = self._fake = self._vmap_rule = None
         self._backward = self._setup_context = None
         self._checks_aliases = False
@@ -48,6 +50,9 @@ class OpOverload(namespaces.OpOverload):
         if has_torch_function(leaves):
             return handle_torch_function(self, leaves, *args, **kwargs)
         values = self._schema.bind(args, kwargs)
+        for device, kernel in self._autocast_kernels.items():
+            if cresset.is_autocast_enabled(device):
+                return self._called(kernel, values)
         if self._composite is not None:
             return self._called(self._composite, values)
         if self._autograd_kernel is not None and not _below.autograd:
@@ -257,8 +262,10 @@ def _implement(op, function, key, allow_override=True):
         place, name = op.__dict__, "_autograd_kernel"
     elif key in _DEVICES:
         place, name = op._kernels, _DEVICES[key]
+    elif key in _AUTOCAST:
+        place, name = op._autocast_kernels, _AUTOCAST[key]
     else:
-        raise ValueError(f"{op.name()}: there is no dispatch key {key!r} here; there are {sorted((*_DEVICES, *_AUTOGRAD, *_IMPLICIT, *_EXPLICIT[:-1]))}")
+        raise ValueError(f"{op.name()}: there is no dispatch key {key!r} here; there are {sorted((*_DEVICES, *_AUTOGRAD, *_AUTOCAST, *_IMPLICIT, *_EXPLICIT[:-1]))}")
     if not allow_override and place.get(name) is not None:
         raise RuntimeError(f"{op.name()}: This is not allowed since there's already a kernel registered for the dispatch key {key!r}; allow_override=True replaces it")
     place[name] = function

@@ -273,5 +273,7 @@ def namespace(name):
 
 
 def load_library(path):
-    """PyTorch loads compiled operators here; they are compiled for PyTorch and cannot be used."""
-    raise OSError(f"load_library: {path} holds operators compiled for PyTorch, which cresset cannot load; define them with torch.library")
+    """The operators of a compiled library. Those of some packages are known and stood in for; others are compiled for PyTorch and cannot be loaded."""
+    from ..standing_in import compiled_libraries  # upward: a library of another package is asked for by its path, when a program names it
+
+    compiled_libraries.load(path)

@@ -2,11 +2,12 @@
 
 from ...show import missing_names as _missing_names
 from .data_parallel import DataParallel, data_parallel
+from .distributed import DistributedDataParallel
 from .parallel_apply import parallel_apply
 from .replicate import replicate
 from .scatter_gather import gather, scatter
 
-__all__ = ["DataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
 
 _missing = _missing_names.of(__name__)
 
