@@ -21,7 +21,8 @@ from .wheel_files import VERSION
 # The releases whose API cresset follows.
 VERSIONS = {"torch": VERSION, "torchvision": "0.28.0+cresset"}
 PLACES = {"torch": "cresset", "torchvision": "cresset.vision", "safetensors.torch": "cresset.safetensors"}
-STAND_INS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stand_ins")
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+STAND_INS = os.path.join(PACKAGE, "cli", "stand_ins")
 OWN = (
     "cresset.cli",
     "cresset.standing_in",
@@ -195,7 +196,7 @@ def install(adopted=False):
 
 def install_for_processes():
     """The same for the Python processes that this one starts. They read no finder, but they read the path: stand_ins/ has a torch.py that installs one."""
-    package = os.path.dirname(os.path.dirname(os.path.dirname(STAND_INS)))
+    package = os.path.dirname(PACKAGE)
     if STAND_INS not in sys.path:
         sys.path.insert(1, STAND_INS)  # behind the program's own folder, before the installed packages
     known = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]

@@ -4,7 +4,7 @@ import importlib.metadata
 import os
 from email.message import Message
 
-from . import PLACES, STAND_INS, VERSIONS, is_installed, is_there
+from . import PACKAGE, PLACES, VERSIONS, is_installed, is_there
 
 
 class StandInDistribution(importlib.metadata.Distribution):
@@ -34,7 +34,7 @@ class StandInDistribution(importlib.metadata.Distribution):
         return self.metadata.as_string() if filename in ("METADATA", "PKG-INFO") else None
 
     def locate_file(self, path):
-        return os.path.join(os.path.dirname(os.path.dirname(STAND_INS)), path)
+        return os.path.join(PACKAGE, path)
 
 
 def find(context, but=()):

@@ -8,7 +8,7 @@ INFO = f"torch-{VERSION}.dist-info"
 
 def contents(with_torchrun):
     """The files but for RECORD: {path: text}. `with_torchrun`: name the command of torch.distributed.run."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_package.py"), encoding="utf-8") as file:
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_package.txt"), encoding="utf-8") as file:
         package = file.read()
     metadata = {
         "Metadata-Version": "2.1",
