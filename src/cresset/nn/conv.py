@@ -4,6 +4,7 @@ import math
 
 import cresset
 
+from ..ops.convolution import same_padding
 from . import functional as F
 from . import init
 from .lazy import LazyModuleMixin
@@ -51,13 +52,8 @@ class _ConvNd(Module):
         )
         # What `pad` wants, for the padding modes that the convolution itself does not know.
         if isinstance(padding, str):
-            self._reversed_padding_repeated_twice = [0, 0] * len(kernel_size)
-            if padding == "same":
-                for k, (d, n) in enumerate(zip(dilation, kernel_size, strict=True)):
-                    total = d * (n - 1)
-                    place = 2 * (len(kernel_size) - 1 - k)
-                    self._reversed_padding_repeated_twice[place] = total // 2
-                    self._reversed_padding_repeated_twice[place + 1] = total - total // 2
+            amounts = same_padding(kernel_size, dilation) if padding == "same" else [(0, 0)] * len(kernel_size)
+            self._reversed_padding_repeated_twice = [number for pair in reversed(amounts) for number in pair]
         else:
             self._reversed_padding_repeated_twice = _reverse_repeat_tuple(padding, 2)
         self._make_parameters(bias, device, dtype)

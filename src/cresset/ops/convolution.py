@@ -127,20 +127,22 @@ def _check_rank(who, input, weight, rank):
         )
 
 
-def _same_padding(who, input, weight, stride, dilation, rank):
+def same_padding(kernel_size, dilation):
+    """(before, after) for each dimension: what keeps the size of an image at stride one. The odd element belongs after."""
+    totals = [step * (size - 1) for size, step in zip(kernel_size, dilation, strict=True)]
+    return [(total // 2, total - total // 2) for total in totals]
+
+
+def _padded_to_same(who, input, weight, stride, dilation, rank):
     """The input, padded where one side needs more than the other, and the padding that both sides have in common."""
     if any(step != 1 for step in stride):
         raise RuntimeError(f"{who}: padding='same' is not supported for strided convolutions")
-    both, right = [], []
-    for size, step in zip(weight.shape[2:], _each(dilation, rank)):
-        total = step * (size - 1)
-        both.append(total // 2)
-        right.append(total % 2)
-    for dim, more in enumerate(right, start=2):  # the odd element belongs on the right
-        if more:
-            shape = [more if d == dim else size for d, size in enumerate(input.shape)]
+    amounts = same_padding(weight.shape[2:], _each(dilation, rank))
+    for dim, (before, after) in enumerate(amounts, start=2):
+        if after > before:
+            shape = [after - before if d == dim else size for d, size in enumerate(input.shape)]
             input = cresset.cat([input, input.new_zeros(shape)], dim)
-    return input, tuple(both)
+    return input, tuple(before for before, _ in amounts)
 
 
 def _convolve(who, rank, input, weight, bias, stride, padding, dilation, groups):
@@ -151,7 +153,7 @@ def _convolve(who, rank, input, weight, bias, stride, padding, dilation, groups)
         input = input.unsqueeze(0)
     if isinstance(padding, str):
         if padding == "same":
-            input, padding = _same_padding(who, input, weight, stride, dilation, rank)
+            input, padding = _padded_to_same(who, input, weight, stride, dilation, rank)
         elif padding == "valid":
             padding = (0,)
         else:
