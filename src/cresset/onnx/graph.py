@@ -114,6 +114,10 @@ class Graph:
                 raise OnnxExporterError(f"onnx.export: {user} a result of an operator that ONNX does not compute; {self.call.place if self.call else ''}")
         return value.name
 
+    def is_size(self, value):
+        """Whether a number is a size that differs between calls."""
+        return isinstance(value, Size)
+
     def initializer(self, tensor, name=None):
         """A constant with the elements of a tensor. Small ones that are equal are one."""
         key = ("tensor", id(tensor))

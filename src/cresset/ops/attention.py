@@ -8,7 +8,7 @@ import math
 
 import cresset
 
-from .registry import batch, operator
+from .registry import batch, onnx, operator
 
 _attention = operator(
     "_attention",
@@ -82,3 +82,41 @@ def _(call):
     if args[mask] is not None:
         args[mask] = call.padded(mask, call.rank(call.place("query")))
     return call.run(*args)
+
+
+# --- as ONNX ---
+
+
+@onnx("_attention")
+def _(g, query, key, value, attn_mask, is_causal, scale, enable_gqa):
+    """softmax(query key^T scale + mask) value. A query that sees no key gets zeros."""
+    dtype, rank = query.dtype, len(query.shape)
+    keys, values = g.name(key), g.name(value)
+    if enable_gqa and key.shape[-3] != query.shape[-3]:
+        keys, values = (_shared(g, t, query.shape[-3]) for t in (key, value))
+    order = [*range(rank - 2), rank - 1, rank - 2]
+    scores = g.op("MatMul", g.op("Mul", query, g.number(scale, dtype)), g.transpose(keys, order))
+    hidden = None
+    lowest = g.number(float("-inf"), dtype)
+    if is_causal:
+        shape = g.sizes([query.shape[-2], key.shape[-2]])
+        ones = g.op("Expand", g.number(1, cresset.int64), shape)
+        hidden = g.cast(g.op("Trilu", ones, g.number(1, cresset.int64), upper=1), cresset.int64, cresset.bool)
+        return [g.op("MatMul", g.op("Softmax", g.op("Where", hidden, lowest, scores), axis=rank - 1), values), None]
+    if attn_mask is None:
+        return [g.op("MatMul", g.op("Softmax", scores, axis=rank - 1), values), None]
+    if attn_mask.dtype is cresset.bool:
+        scores = g.op("Where", attn_mask, scores, lowest)
+    else:
+        scores = g.op("Add", scores, g.cast(attn_mask, attn_mask.dtype, dtype))
+    blind = g.op("Equal", g.reduce("ReduceMax", scores, [rank - 1]), lowest)
+    weights = g.op("Where", blind, g.number(0.0, dtype), g.op("Softmax", scores, axis=rank - 1))
+    return [g.op("MatMul", weights, values), None]
+
+
+def _shared(g, t, heads):
+    """Each head as often as queries share it."""
+    rank, each = len(t.shape), heads // t.shape[-3]
+    apart = g.unsqueeze(t, [rank - 2])
+    wider = g.op("Tile", apart, g.ints([each if k == rank - 2 else 1 for k in range(rank + 1)]))
+    return g.reshape(wider, [*t.shape[:-3], heads, *t.shape[-2:]])

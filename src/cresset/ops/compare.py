@@ -6,7 +6,7 @@ from typing import Any
 import cresset
 
 from .dimensions import check_tensors
-from .registry import batch, function, operator
+from .registry import batch, function, onnx, operator
 
 
 @function(method=True)
@@ -191,3 +191,27 @@ def _(call):
         return call.run(call.full(0), values.reshape(call.size, -1), *options, order).reshape(values.shape)
     order = sorter if sorter is None else call.full(len(call.args) - 1)
     return call.run(call.full(0), call.full(1), *options, order)
+
+
+# --- as ONNX ---
+
+
+@onnx("searchsorted")
+def _(g, sorted_sequence, input, right, side, sorter):
+    if len(sorted_sequence.shape) != 1 or sorter is not None:
+        raise g.unsupported("rows of their own, or a sorter")
+    return _places(g, sorted_sequence, input, right or side == "right")
+
+
+@onnx("bucketize")
+def _(g, input, boundaries, right):
+    return _places(g, boundaries, input, right)
+
+
+def _places(g, row, input, right):
+    """How many numbers of the row lie before each one."""
+    dtype = cresset.promote_types(row.dtype, input.dtype)
+    x = g.unsqueeze(g.cast(input, input.dtype, dtype), [len(input.shape)])
+    before = g.op("LessOrEqual" if right else "Less", g.cast(row, row.dtype, dtype), x)
+    count = g.reduce("ReduceSum", g.cast(before, cresset.bool, cresset.int64), [len(input.shape)], False)
+    return g.cast(count, cresset.int64, g.result.dtype)

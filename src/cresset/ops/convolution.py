@@ -8,7 +8,8 @@ from operator import index
 
 import cresset
 
-from .registry import batch, function, operator
+from .dimensions import spread
+from .registry import batch, function, onnx, operator
 
 _input_gradient = operator(
     "_convolution_input_gradient",
@@ -327,3 +328,27 @@ def _(call):
 def _(call):
     """The sum over all but the channels, which are those of all samples."""
     return call.run(call.in_channels(call.front())).unflatten(0, (call.size, -1))
+
+
+# --- as ONNX ---
+
+
+@onnx("convolution")
+def _(g, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    rank = len(weight.shape) - 2
+    dtype = g.result.dtype
+    if not dtype.is_floating_point:
+        raise g.unsupported(f"convolution of {dtype}; ONNX has that of floats")
+    x, w, b = (None if t is None else g.cast(t, t.dtype, dtype) for t in (input, weight, bias))
+    batched = len(input.shape) == rank + 2
+    pads = spread(padding, rank) * 2
+    attributes = {
+        "kernel_shape": list(weight.shape[2:]), "strides": spread(stride, rank), "pads": pads, "dilations": spread(dilation, rank), "group": groups
+    }
+    if not batched:
+        x = g.unsqueeze(x, [0])
+    if transposed:
+        found = g.op("ConvTranspose", x, w, b, output_padding=spread(output_padding, rank), **attributes)
+    else:
+        found = g.op("Conv", x, w, b, **attributes)
+    return found if batched else g.squeeze(found, [0])

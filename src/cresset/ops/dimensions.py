@@ -51,3 +51,9 @@ def check_tensors(who, **arguments):
     for name, value in arguments.items():
         if not hasattr(value, "ndim"):
             raise TypeError(f"{who}(): argument '{name}' must be Tensor, not {type(value).__name__}")
+
+
+def spread(values, rank):
+    """One number for each spatial dimension."""
+    values = list(values) if isinstance(values, (tuple, list)) else [values]
+    return values * rank if len(values) == 1 else values

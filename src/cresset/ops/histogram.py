@@ -6,7 +6,7 @@ from typing import Any
 import cresset
 
 from . import return_types
-from .registry import function, operator
+from .registry import function, onnx, operator
 
 bincount = operator("bincount", """How often each of 0, 1, 2, … occurs in a vector, or the sum of the weights of its occurrences.
 
@@ -175,3 +175,17 @@ def _edges(who, points, bins, bounds, axis):
     if low == high:
         low, high = low - 0.5, high + 0.5
     return cresset.linspace(low, high, bins + 1, dtype=points.dtype, device=points.device)
+
+
+# --- as ONNX ---
+
+
+@onnx("bincount")
+def _(g, input, weights, minlength):
+    if g.result.shape != (minlength,):
+        raise g.unsupported("the number of counts depends on the elements; give minlength")
+    row = g.op("Range", g.number(0, cresset.int64), g.number(minlength, cresset.int64), g.number(1, cresset.int64))
+    hits = g.cast(g.op("Equal", g.unsqueeze(g.cast(input, input.dtype, cresset.int64), [1]), row), cresset.bool, g.result.dtype)
+    if weights is not None:
+        hits = g.op("Mul", hits, g.unsqueeze(g.cast(weights, weights.dtype, g.result.dtype), [1]))
+    return g.reduce("ReduceSum", hits, [0], False)

@@ -5,7 +5,7 @@ from typing import Any
 import cresset
 
 from .dimensions import sequence, wrap_dim
-from .registry import alias, batch, function, operator
+from .registry import alias, batch, function, onnx, operator
 
 cat = operator("cat", """Tensors joined along `dim`, in which alone their sizes may differ.
 
@@ -372,3 +372,19 @@ def _(call):
     if call.name == "cat" and not rank:
         raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
     return call.run(values, call.dim(call.args[1], rank + (call.name == "stack")))
+
+
+# --- as ONNX ---
+
+
+@onnx("cat")
+def _(g, tensors, dim):
+    dtype = g.result.dtype
+    kept = [t for t in tensors if t.shape != (0,)]  # such a one joins any shape
+    return g.op("Concat", *(g.cast(t, t.dtype, dtype) for t in kept), axis=dim % len(g.result.shape))
+
+
+@onnx("stack")
+def _(g, tensors, dim):
+    axis, dtype = dim % len(g.result.shape), g.result.dtype
+    return g.op("Concat", *(g.unsqueeze(g.cast(t, t.dtype, dtype), [axis]) for t in tensors), axis=axis)

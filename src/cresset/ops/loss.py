@@ -6,7 +6,7 @@ differentiated (create_graph) it is made of ordinary operators instead.
 
 import cresset
 
-from .registry import batch, function, operator
+from .registry import batch, function, onnx, operator
 
 NONE, MEAN = 0, 1
 
@@ -122,3 +122,20 @@ def _(call):
         grad.reshape(shape), _joined(call, 1), _joined(call, 2).reshape(shape), weight, NONE, *others, grad.new_ones((), dtype=cresset.float64), *statistics
     )
     return result if call.rank(1) == 1 else result.unflatten(0, (call.size, -1))
+
+
+# --- as ONNX ---
+
+
+@onnx("_cross_entropy")
+def _(g, input, target, weight, reduction, ignore_index, label_smoothing):
+    if label_smoothing or target.dtype.is_floating_point or len(input.shape) < 2:
+        raise g.unsupported("label smoothing, targets that are probabilities, and inputs without a batch")
+    kind = {0: "none", 1: "mean", 2: "sum"}[reduction]
+    return [g.op("SoftmaxCrossEntropyLoss", input, target, weight, reduction=kind, ignore_index=ignore_index), None, None]
+
+
+@onnx("_nll_loss")
+def _(g, input, target, weight, reduction, ignore_index):
+    kind = {0: "none", 1: "mean", 2: "sum"}[reduction]
+    return [g.op("NegativeLogLikelihoodLoss", input, target, weight, reduction=kind, ignore_index=ignore_index), None]

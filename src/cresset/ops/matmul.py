@@ -5,7 +5,7 @@ With C = A B, the gradients are dA = dC Bᴴ and dB = Aᴴ dC, where ᴴ transpo
 
 import cresset
 
-from .registry import batch, function, operator
+from .registry import batch, function, onnx, operator
 
 
 def _adjoint(matrix):
@@ -335,3 +335,49 @@ def _(call):
     if call.dims[1] is None:
         return a @ b
     return (a.unsqueeze(1) @ b.unsqueeze(2)).reshape(call.size)
+
+
+# --- as ONNX ---
+
+
+@onnx("linear")
+def _(g, input, weight, bias):
+    dtype = g.result.dtype
+    x, w = g.cast(input, input.dtype, dtype), g.cast(weight, weight.dtype, dtype)
+    b = None if bias is None else g.cast(bias, bias.dtype, dtype)
+    if len(input.shape) == 2 and len(weight.shape) == 2 and dtype.is_floating_point:
+        return g.op("Gemm", x, w, b, transB=1)
+    product = g.op("MatMul", x, g.transpose(w, list(range(len(weight.shape)))[::-1]))
+    return product if b is None else g.op("Add", product, b)
+
+
+@onnx("matmul", "mm", "bmm", "mv", "dot")
+def _(g, input, other=None, mat2=None, vec=None, tensor=None):
+    right = next(t for t in (other, mat2, vec, tensor) if t is not None)
+    dtype = g.result.dtype
+    return g.op("MatMul", g.cast(input, input.dtype, dtype), g.cast(right, right.dtype, dtype))
+
+
+@onnx("addmm")
+def _(g, input, mat1, mat2, beta, alpha):
+    dtype = g.result.dtype
+    if not dtype.is_floating_point or any(g.is_size(v) for v in (beta, alpha)):
+        return _added(g, input, mat1, mat2, beta, alpha)
+    operands = [g.cast(t, t.dtype, dtype) for t in (mat1, mat2, input)]
+    return g.op("Gemm", *operands, alpha=float(alpha), beta=float(beta))
+
+
+@onnx("baddbmm")
+def _(g, input, batch1, batch2, beta, alpha):
+    return _added(g, input, batch1, batch2, beta, alpha)
+
+
+def _added(g, input, left, right, beta, alpha):
+    dtype = g.result.dtype
+    product = g.op("MatMul", g.cast(left, left.dtype, dtype), g.cast(right, right.dtype, dtype))
+    if alpha != 1:
+        product = g.op("Mul", product, g.number(alpha, dtype))
+    if beta == 0:
+        return product
+    x = g.cast(input, input.dtype, dtype)
+    return g.op("Add", product, x if beta == 1 else g.op("Mul", x, g.number(beta, dtype)))

@@ -274,6 +274,8 @@ def namespace(name):
 
 def load_library(path):
     """The operators of a compiled library. Those of some packages are known and stood in for; others are compiled for PyTorch and cannot be loaded."""
-    from ..standing_in import compiled_libraries  # upward: a library of another package is asked for by its path, when a program names it
+    from ..standing_in import (
+        compiled_libraries,  # upward: a library of another package is asked for by its path, when a program names it
+    )
 
     compiled_libraries.load(path)

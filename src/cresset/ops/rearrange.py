@@ -6,7 +6,7 @@ from typing import Any
 import cresset
 
 from .dimensions import sizes, wrap_dim
-from .registry import batch, function, operator
+from .registry import batch, function, onnx, operator
 
 flip = operator("flip", """The elements in reverse order along `dims`.
 
@@ -512,3 +512,47 @@ def _(call):
         value = call.front()
         return value.reshape(call.size, -1).roll(shifts, 1).view(value.shape)
     return call.with_number(lambda value: value.roll(shifts, [call.dim(dim) for dim in dims]))
+
+
+# --- as ONNX ---
+
+
+@onnx("repeat")
+def _(g, input, repeats):
+    missing = len(repeats) - len(input.shape)
+    return g.op("Tile", g.unsqueeze(input, list(range(missing))), g.sizes(repeats))
+
+
+@onnx("flip")
+def _(g, input, dims):
+    axes = [d % len(input.shape) for d in dims]
+    if not axes:
+        return input
+    count = len(axes)
+    return g.op("Slice", input, g.ints([-1] * count), g.ints([-(2**63) + 1] * count), g.ints(axes), g.ints([-1] * count))
+
+
+@onnx("roll")
+def _(g, input, shifts, dims):
+    shifts = [shifts] if not isinstance(shifts, (tuple, list)) else shifts
+    dims = [dims] if isinstance(dims, int) else dims
+    if not dims:
+        return g.reshape(_roll(g, g.reshape(input, [-1]), 0, shifts[0]), input.shape)
+    for shift, dim in zip(shifts, dims, strict=True):
+        input = _roll(g, input, dim % len(g.result.shape), shift)
+    return input
+
+
+def _roll(g, x, axis, shift):
+    end = 2**63 - 1
+    return g.op("Concat", g.slice(x, axis, -shift, end), g.slice(x, axis, 0, -shift), axis=axis) if shift != 0 else x
+
+
+@onnx("repeat_positions")
+def _(g, repeats):
+    """The index of each element, as often as `repeats` says: searching the running totals."""
+    totals = g.op("CumSum", g.cast(repeats, repeats.dtype, cresset.int64), g.number(0, cresset.int64))
+    count = g.op("ReduceMax", totals, keepdims=0)
+    places = g.unsqueeze(g.op("Range", g.number(0, cresset.int64), count, g.number(1, cresset.int64)), [1])
+    passed = g.op("LessOrEqual", g.unsqueeze(totals, [0]), places)
+    return g.reduce("ReduceSum", g.op("Cast", passed, to=7), [1], keepdims=False)

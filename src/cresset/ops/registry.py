@@ -15,6 +15,7 @@ from .autocast import by_device, set_policy
 functions: dict[str, Any] = {}  # name -> callable, becomes cresset.<name>
 methods: dict[str, Any] = {}  # name -> callable, becomes Tensor.<name>
 batch_rules: dict[str, Any] = {}  # name or name.overload -> rule(call) for vmap, or the word for one that many share: see func/words.py
+export_rules: dict[str, Any] = {}  # name -> rule(g, arguments by name): how it is written as ONNX, on the graph of onnx/graph.py
 
 _operators = _native.operators()
 
@@ -42,6 +43,10 @@ class Overload:
         """Decorator: what it does inside vmap, where its arguments are batches. `rule` gets a Call of func/batching.py."""
         return batch(f"{self.name}.{self.overload}" if self.overload else self.name)(rule)
 
+    def onnx(self, rule):
+        """Decorator: how it is written as ONNX; see `onnx`."""
+        return onnx(self.name)(rule)
+
 
 def operator(name, doc=None, *, autocast=None, batch=None):
     """The native operator `name` (or an overload of it, `name.overload`), with its documentation and facts.
@@ -68,6 +73,16 @@ def batch(*names):
 
     def enter(rule):
         batch_rules.update(dict.fromkeys(names, rule))
+        return rule
+
+    return enter
+
+
+def onnx(*names):
+    """Decorator: how these operators are written as ONNX. The rule gets the graph (onnx/graph.py) and the arguments that it names."""
+
+    def enter(rule):
+        export_rules.update(dict.fromkeys(names, rule))
         return rule
 
     return enter

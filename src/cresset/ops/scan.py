@@ -1,9 +1,11 @@
 """Scans: documentation and derivatives of cumulative sums, products, extremes and log-sum-exps."""
 
+import math
+
 import cresset
 
 from .batches import all_samples
-from .registry import batch, operator
+from .registry import batch, onnx, operator
 
 cumsum = operator("cumsum", """The sum of the elements so far along `dim`. Integers and bool are summed in int64.
 
@@ -114,3 +116,43 @@ def _(grad, indices, dim):
     yield lambda: _to_where_it_came_from(grad, indices, dim)
 
 batch("cumsum", "cumprod", "cumsum_", "cumprod_", "cummax", "cummin", "logcumsumexp")("along")
+
+
+# --- as ONNX ---
+
+
+@onnx("cumsum")
+def _(g, input, dim):
+    x = g.cast(input, input.dtype, g.result.dtype)
+    return g.op("CumSum", x, g.number(dim % len(input.shape), cresset.int64)) if input.shape else x
+
+
+def _triangle(g, input, dim, filler):
+    """For each place along `dim`, the elements up to it in a last dimension of their own; `filler` stands for those after it."""
+    if not input.shape:
+        raise g.unsupported("a tensor without dimensions")
+    if input.dtype is cresset.bool:
+        raise g.unsupported("bool tensors")
+    axis, size = dim % len(input.shape), input.shape[dim]
+    last = len(input.shape)
+    order = [k for k in range(last) if k != axis] + [axis]
+    rows = g.unsqueeze(g.transpose(g.name(input), order), [last - 1])  # (..., 1, size)
+    ones = g.op("Expand", g.number(1, cresset.int64), g.sizes([size, size]))
+    seen = g.cast(g.op("Trilu", ones, upper=0), cresset.int64, cresset.bool)
+    return g.op("Where", seen, rows, g.number(filler, input.dtype)), [order.index(k) for k in range(last)]
+
+
+@onnx("cumprod", "logcumsumexp")
+def _(g, input, dim):
+    kind, filler = ("ReduceProd", 1) if g.call.name == "cumprod" else ("ReduceLogSumExp", -math.inf)
+    whole, back = _triangle(g, input, dim, filler)
+    return g.transpose(g.reduce(kind, whole, [len(input.shape)], False), back)
+
+
+@onnx("cummax", "cummin")
+def _(g, input, dim):
+    kind, filler = ("Max", -math.inf) if g.call.name == "cummax" else ("Min", math.inf)
+    whole, back = _triangle(g, input, dim, filler)
+    axis = len(input.shape)
+    places = g.op("Arg" + kind, whole, axis=axis, keepdims=0, select_last_index=1)
+    return [g.transpose(x, back) for x in (g.reduce("Reduce" + kind, whole, [axis], False), places)]

@@ -2,7 +2,7 @@
 
 import cresset
 
-from .registry import batch, operator
+from .registry import batch, onnx, operator
 
 softmax = operator("softmax", """exp(x) / sum(exp(x)) along `dim`: positive numbers that sum to one.
 
@@ -64,3 +64,16 @@ def _(call):
     if call.rank():
         return call.run(grad, output, call.dim(call.args[2]), call.args[3])
     return call.run(grad.unsqueeze(1), output.unsqueeze(1), 1, call.args[3]).squeeze(1)
+
+
+# --- as ONNX ---
+
+
+@onnx("softmax", "log_softmax")
+def _(g, input, dim):
+    x = g.cast(input, input.dtype, g.result.dtype)
+    if not input.shape:
+        x = g.unsqueeze(x, [0])
+    kind = "Softmax" if g.call.name == "softmax" else "LogSoftmax"
+    found = g.op(kind, x, axis=dim % max(len(input.shape), 1))
+    return found if input.shape else g.squeeze(found, [0])

@@ -2,7 +2,7 @@
 
 import cresset
 
-from .registry import batch, function, operator
+from .registry import batch, function, onnx, operator
 
 sort = operator("sort", """The elements along `dim` in increasing (or decreasing) order, and their indices.
 
@@ -136,3 +136,48 @@ def nonzero_static(input, *, size, fill_value=-1):
 
 
 batch("sort", "topk", "kthvalue", "mode")("along")
+
+
+# --- as ONNX ---
+
+_END = 2**63 - 1
+
+
+def _top(g, x, count, axis, largest):
+    return g.op("TopK", x, g.size(count), axis=axis, largest=int(largest), sorted=1, outputs=2)
+
+
+@onnx("topk")
+def _(g, input, k, dim, largest):
+    return _top(g, input, k, dim % len(input.shape), largest)
+
+
+@onnx("sort")
+def _(g, input, dim, descending):
+    if not input.shape:
+        return [input, g.number(0, cresset.int64)]
+    axis = dim % len(input.shape)
+    wide = g.cast(input, input.dtype, cresset.int32) if input.dtype in (cresset.bool, cresset.uint8, cresset.int8, cresset.int16) else input
+    values, places = _top(g, wide, input.shape[axis], axis, descending)
+    return [g.cast(values, cresset.int32, input.dtype) if wide is not input else values, places]
+
+
+@onnx("kthvalue")
+def _kth_as_onnx(g, input, k, dim, keepdim):
+    if not input.shape:
+        return [input, g.number(0, cresset.int64)]
+    axis = dim % len(input.shape)
+    found = [g.slice(x, axis, -1, _END) for x in _top(g, input, k, axis, False)]  # the last of the k smallest
+    return found if keepdim else [g.squeeze(x, [axis]) for x in found]
+
+
+@onnx("median")
+def _(g, input, dim=None, keepdim=False):
+    """The lower of the two in the middle."""
+    if dim is None:
+        flat, count = g.reshape(input, [-1]), 1
+        for size in input.shape:
+            count = size * count
+        place = (count + 1) // 2
+        return g.squeeze(g.slice(_top(g, flat, place, 0, False)[0], 0, -1, _END), [0])
+    return _kth_as_onnx(g, input, (input.shape[dim] + 1) // 2 if input.shape else 1, dim, keepdim)

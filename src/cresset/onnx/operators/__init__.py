@@ -1,5 +1,7 @@
 """How each operator is written as ONNX: `rules` maps the operator's name to a function of the graph and the call's arguments.
 
+A rule stands with its operator, in cresset/ops (`@cumsum.onnx`). Here are those that need the recorder's values and sizes, and the formulas.
+
 A rule asks by name for those arguments of the operator that it needs, and gives the name of its result, or a list of them. Pointwise
 operators that have no rule are written by their formula. Functions made of operators are written operator by operator, except those in
 `functions`, which ONNX has as one node.
@@ -8,19 +10,10 @@ operators that have no rule are written by their formula. Functions made of oper
 import cresset
 
 from ...ops.pointwise import definitions
+from ...ops.registry import export_rules as rules
+from ...ops.registry import onnx as exports  # noqa: F401
 
-rules = {}
 functions = {}  # name -> whether its arguments allow one node: accepts(opset, *args, **kwargs)
-
-
-def exports(*names):
-    """Decorator: the rule for these operators."""
-
-    def enter(rule):
-        rules.update(dict.fromkeys(names, rule))
-        return rule
-
-    return enter
 
 
 def exports_function(name, accepts):
@@ -54,16 +47,11 @@ def names():
 
 
 from . import (  # noqa: E402, F401
-    convolving,
     creating,
     indexing,
-    joining,
     normalizing,
     pointwise,
-    products,
-    recurrence,
     reducing,
     resampling,
-    sorting,
     viewing,
 )
