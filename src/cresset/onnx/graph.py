@@ -261,6 +261,59 @@ class Graph:
         """x[start:end:step] along one axis; bounds may be free sizes."""
         return self.op("Slice", x, self.sizes([start]), self.sizes([end]), self.ints([axis]), self.ints([step]))
 
+    def axes(self, input, dim):
+        """The reduced dimensions, all of them if none is named; empty for a 0-d tensor."""
+        rank = len(input.shape)
+        if dim is None or dim == () or dim == []:
+            return list(range(rank))
+        return [d % rank for d in ([dim] if isinstance(dim, int) else dim)] if rank else []
+
+    def reduced(self, kind, input, dim, keepdim):
+        """A reduction over the dimensions that an operator names, in the dtype of its result."""
+        dtype, axes = self.result.dtype, self.axes(input, dim)
+        x = self.cast(input, input.dtype, dtype)
+        if not axes:
+            return x
+        if dtype is cresset.bool:
+            return self.cast(self.reduce(kind, self.cast(x, dtype, cresset.int32), axes, keepdim), cresset.int32, dtype)
+        return self.reduce(kind, x, axes, keepdim)
+
+    def moments(self, input, axes, correction, keepdim):
+        """The variance (the sum of squares divided by the count less `correction`), the mean along axes, and how far each element is from it."""
+        center = self.reduce("ReduceMean", input, axes)
+        apart = self.op("Sub", input, center)
+        squares = self.op("Mul", apart, apart)
+        if correction == 0:
+            variance = self.reduce("ReduceMean", squares, axes, keepdim)
+        else:
+            count = 1
+            for axis in axes:
+                count = input.shape[axis] * count
+            total = self.reduce("ReduceSum", squares, axes, keepdim)
+            left = count - correction
+            variance = self.op("Div", total, self.number(left if isinstance(count, Size) else float(left), input.dtype))
+        return variance, center if keepdim else self.squeeze(center, axes), apart
+
+    def places(self, index):
+        """Indices in a dtype that ONNX takes."""
+        return self.cast(index, index.dtype, cresset.int64) if index.dtype not in (cresset.int64, cresset.int32) else self.name(index)
+
+    def filled(self, value):
+        """The result, all of one value."""
+        dtype, shape = self.result.dtype, self.result.shape
+        return self.op("Expand", self.number(value, dtype), self.sizes(shape)) if shape else self.number(value, dtype)
+
+    def of_two(self, kind, input, other):
+        """The larger ("Max") or smaller ("Min") of two; of bools, whether any or both hold."""
+        dtype = self.result.dtype
+        if dtype is cresset.bool:
+            kind = "Or" if kind == "Max" else "And"
+        return self.op(kind, self.number(input, dtype), self.number(other, dtype))
+
+    def choose(self, condition, a, b):
+        """Where on bools, which runtimes do not have."""
+        return self.op("Or", self.op("And", condition, a), self.op("And", self.op("Not", condition), b))
+
     def reduce(self, kind, x, axes, keepdims=True):
         """A reduction along axes, whose list is an attribute or an input by opset."""
         if kind == "ReduceSum" or self.opset >= 18:

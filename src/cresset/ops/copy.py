@@ -8,7 +8,7 @@ from typing import Any
 import cresset
 
 from .batches import copy_for
-from .registry import batch, function, operator
+from .registry import batch, function, onnx, operator
 
 clone = operator("clone", """A copy with memory of its own; gradients flow through it.
 
@@ -405,3 +405,23 @@ def _(call):
         if source.dim() > target.dim():
             raise RuntimeError(f"{call.name}: a sample of shape {tuple(call.given[1].shape)} does not broadcast to {tuple(call.given[0].shape)}")
     target.copy_(source)
+
+
+# --- as ONNX ---
+
+
+@onnx("alias", "detach", "clone", "contiguous", "cpu", "real")
+def _(g, input):
+    if input.dtype.is_complex:
+        raise g.unsupported("complex numbers")
+    return input
+
+
+@onnx("to", "to_dtype", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool")
+def _(g, input):
+    return g.cast(input, input.dtype, g.result.dtype)
+
+
+@onnx("copy_")
+def _(g, input, src):
+    return g.op("Expand", g.number(src, input.dtype), g.sizes(input.shape))

@@ -9,7 +9,7 @@ import cresset
 from .check import only_strided
 from .copy import batch_of_converted
 from .dimensions import sizes
-from .registry import batch, function, operator
+from .registry import batch, function, onnx, operator
 
 # ---------------------------------------------------------------- empty and filled
 
@@ -275,3 +275,61 @@ def _(call):
     size, stride, *rest = call.args[1:]
     length = 1 + sum((s - 1) * t for s, t in zip(size, stride, strict=True)) if all(size) else 0
     return call.run(call.args[0], (call.size, *size), (length, *stride), *rest)
+
+
+# --- as ONNX ---
+
+
+@onnx("zeros", "empty", "new_zeros", "new_empty", "zeros_like", "empty_like")
+def _(g):
+    return g.filled(0)
+
+
+@onnx("ones", "new_ones", "ones_like")
+def _(g):
+    return g.filled(1)
+
+
+@onnx("full", "new_full", "full_like")
+def _(g, fill_value):
+    return g.filled(fill_value)
+
+
+@onnx("scalar_tensor")
+def _(g, s):
+    return g.number(s, g.result.dtype)
+
+
+@onnx("arange")
+def _(g, end, start=0, step=1):
+    dtype = g.result.dtype
+    wide = cresset.int64 if not dtype.is_floating_point else cresset.float32 if dtype in (cresset.float16, cresset.bfloat16) else dtype
+    start = 0 if start is None else start
+    found = g.op("Range", g.number(start, wide), g.number(end, wide), g.number(1 if step is None else step, wide))
+    return g.cast(found, wide, dtype)
+
+
+@onnx("linspace")
+def _(g, start, end, steps):
+    dtype = g.result.dtype
+    places = g.op("Range", g.number(0, cresset.int64), g.number(steps, cresset.int64), g.number(1, cresset.int64))
+    width = g.op("Sub", g.number(end, dtype), g.number(start, dtype))
+    intervals = g.number(steps - 1 if steps != 1 else 1, dtype)
+    return g.op("Add", g.number(start, dtype), g.op("Div", g.op("Mul", g.cast(places, cresset.int64, dtype), width), intervals))
+
+
+@onnx("eye")
+def _(g, n, m):
+    shape = g.sizes([n, n if m is None else m])
+    zeros = g.op("Expand", g.number(0.0, cresset.float32), shape)
+    return g.cast(g.op("EyeLike", zeros), cresset.float32, g.result.dtype)
+
+
+@onnx("fill_", "fill")
+def _(g, input, value):
+    return g.op("Expand", g.number(value, input.dtype), g.sizes(input.shape))
+
+
+@onnx("zero_")
+def _(g, input):
+    return g.op("Expand", g.number(0, input.dtype), g.sizes(input.shape))

@@ -3,7 +3,7 @@
 import cresset
 
 from .. import _native
-from .registry import batch, function, operator
+from .registry import batch, function, onnx, operator
 
 index = operator("index", """x[i, j, ...] for tensors i, j: integers, which broadcast together, and masks; None keeps a dimension whole.
 
@@ -281,3 +281,44 @@ def _(call):
     if padding >= 0:
         grad = grad.masked_fill((places == padding).unsqueeze(-1), 0)
     return call.run(grad, _shifted(call, 1, rows), rows * call.size, -1, by_frequency).unflatten(0, (call.size, rows))
+
+
+# --- as ONNX ---
+
+
+@onnx("embedding")
+def _(g, weight, indices):
+    return g.op("Gather", weight, g.places(indices), axis=0)
+
+
+@onnx("index_select")
+def _(g, input, dim, index):
+    if not input.shape:
+        return input
+    return g.op("Gather", input, g.reshape(g.places(index), [-1]), axis=dim % len(input.shape))
+
+
+@onnx("gather")
+def _(g, input, dim, index):
+    if not input.shape:
+        return g.op("Expand", input, g.sizes(index.shape)) if index.shape else input
+    return g.op("GatherElements", input, g.places(index), axis=dim % len(input.shape))
+
+
+@onnx("take")
+def _(g, input, index):
+    return g.op("Gather", g.reshape(input, [-1]), g.places(index), axis=0)
+
+
+@onnx("masked_select")
+def _(g, input, mask):
+    whole = g.op("Shape", g.op("And", g.op("Cast", g.op("Equal", input, input), to=9), mask)) if input.shape != mask.shape else None
+    x, m = (g.name(input), g.name(mask)) if whole is None else (g.op("Expand", input, whole), g.op("Expand", mask, whole))
+    return g.op("Compress", g.reshape(x, [-1]), g.reshape(m, [-1]), axis=0)
+
+
+@onnx("nonzero")
+def _(g, input):
+    if not input.shape:
+        raise g.unsupported("a tensor without dimensions")
+    return g.op("Transpose", g.op("NonZero", input), perm=[1, 0])

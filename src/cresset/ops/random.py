@@ -5,7 +5,7 @@ On the CPU the numbers are PyTorch's for the same seed. `generator=` draws from 
 
 import cresset
 
-from .registry import batch, function, operator
+from .registry import batch, function, onnx, operator
 
 # ---------------------------------------------------------------- new tensors
 
@@ -322,3 +322,31 @@ def _slopes(input, lower, upper, generator):
 
 
 batch("native_dropout_backward", "_standard_gamma_grad")("pointwise")
+
+
+# --- as ONNX ---
+
+
+def _random_as_onnx(kind, **attributes):
+    def rule(g):
+        shape = g.result.shape
+        dtype = 1 if g.result.dtype is not cresset.float64 else 11
+        if any(g.is_size(s) for s in shape):
+            found = g.op(kind + "Like", g.op("Expand", g.number(0.0, cresset.float32), g.sizes(shape)), dtype=dtype, **attributes)
+        else:
+            found = g.op(kind, shape=list(shape), dtype=dtype, **attributes)
+        return g.cast(found, cresset.float64 if dtype == 11 else cresset.float32, g.result.dtype)
+
+    return rule
+
+
+onnx("rand", "rand_like")(_random_as_onnx("RandomUniform", low=0.0, high=1.0))
+
+
+onnx("randn", "randn_like")(_random_as_onnx("RandomNormal", mean=0.0, scale=1.0))
+
+
+@onnx("_fused_dropout")
+def _(g, input, p):
+    """`p` is the probability to stay. The file drops while it runs, too: that is what a model in training mode does."""
+    return g.op("Dropout", input, g.number(1 - p, cresset.float32), g.number(True, cresset.bool), outputs=2)

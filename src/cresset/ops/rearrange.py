@@ -556,3 +556,12 @@ def _(g, repeats):
     places = g.unsqueeze(g.op("Range", g.number(0, cresset.int64), count, g.number(1, cresset.int64)), [1])
     passed = g.op("LessOrEqual", g.unsqueeze(totals, [0]), places)
     return g.reduce("ReduceSum", g.op("Cast", passed, to=7), [1], keepdims=False)
+
+
+@onnx("tril", "triu")
+def _(g, input, diagonal):
+    upper = int(g.call.name == "triu")
+    if input.dtype is cresset.bool:  # runtimes have it for numbers
+        found = g.op("Trilu", g.cast(input, cresset.bool, cresset.int64), g.number(diagonal, cresset.int64), upper=upper)
+        return g.cast(found, cresset.int64, cresset.bool)
+    return g.op("Trilu", input, g.number(diagonal, cresset.int64), upper=upper)

@@ -5,7 +5,7 @@ import math
 import cresset
 
 from .batches import all_samples
-from .registry import batch, operator
+from .registry import batch, onnx, operator
 
 
 def _with_dims(grad, info, dim, keepdim):
@@ -515,3 +515,120 @@ def _(call):
 @batch("std.unbiased", "var.unbiased", "std_mean.unbiased", "var_mean.unbiased")
 def _(call):
     return call.function(_flat(call), 1, correction=int(call.args[1]))
+
+
+# --- as ONNX ---
+
+
+@onnx("sum")
+def _(g, input, dim=None, keepdim=False):
+    return g.reduced("ReduceSum", input, dim, keepdim)
+
+
+@onnx("mean")
+def _(g, input, dim=None, keepdim=False):
+    return g.reduced("ReduceMean", input, dim, keepdim)
+
+
+@onnx("prod")
+def _(g, input, dim=None, keepdim=False):
+    return g.reduced("ReduceProd", input, dim, keepdim)
+
+
+@onnx("amax")
+def _(g, input, dim, keepdim):
+    return g.reduced("ReduceMax", input, dim, keepdim)
+
+
+@onnx("amin")
+def _(g, input, dim, keepdim):
+    return g.reduced("ReduceMin", input, dim, keepdim)
+
+
+@onnx("aminmax")
+def _(g, input, dim, keepdim):
+    return [g.reduced(kind, input, dim, keepdim) for kind in ("ReduceMin", "ReduceMax")]
+
+
+@onnx("max", "min")
+def _(g, input, dim=None, keepdim=False, other=None):
+    kind = "Max" if g.call.name == "max" else "Min"
+    if other is not None:
+        return g.of_two(kind, input, other)
+    if dim is None:
+        return g.reduced("Reduce" + kind, input, None, False)
+    if not input.shape:
+        return [input, g.number(0, cresset.int64)]
+    return [g.reduced("Reduce" + kind, input, dim, keepdim), _place(g, "Arg" + kind, input, dim, keepdim)]
+
+
+def _place(g, kind, input, dim, keepdim):
+    dtype = input.dtype if input.dtype in (cresset.float32, cresset.float64, cresset.int32, cresset.int64) else cresset.float32
+    return g.op(kind, g.cast(input, input.dtype, dtype), axis=dim % len(input.shape), keepdims=int(keepdim))
+
+
+@onnx("argmax", "argmin")
+def _(g, input, dim, keepdim):
+    kind = "ArgMax" if g.call.name == "argmax" else "ArgMin"
+    if not input.shape:
+        return g.number(0, cresset.int64)
+    if dim is None:
+        flat = g.reshape(g.cast(input, input.dtype, cresset.float32) if input.dtype is cresset.bool else input, [-1])
+        found = g.op(kind, flat, axis=0, keepdims=0)
+        return g.reshape(found, [1] * len(input.shape)) if keepdim else found
+    return _place(g, kind, input, dim, keepdim)
+
+
+@onnx("all", "any")
+def _(g, input, dim=None, keepdim=False):
+    counted = g.cast(g.cast(input, input.dtype, cresset.bool), cresset.bool, cresset.int32)
+    axes = g.axes(input, dim)
+    if axes:
+        counted = g.reduce("ReduceMin" if g.call.name == "all" else "ReduceMax", counted, axes, keepdim)
+    return g.cast(counted, cresset.int32, g.result.dtype)
+
+
+@onnx("count_nonzero")
+def _(g, input, dim):
+    ones = g.cast(g.cast(input, input.dtype, cresset.bool), cresset.bool, cresset.int64)
+    return g.reduce("ReduceSum", ones, g.axes(input, dim), False) if input.shape else ones
+
+
+@onnx("logsumexp")
+def _(g, input, dim, keepdim):
+    return g.reduced("ReduceLogSumExp", input, dim, keepdim)
+
+
+@onnx("nansum")
+def _(g, input, dim, keepdim):
+    if not input.dtype.is_floating_point:
+        return g.reduced("ReduceSum", input, dim, keepdim)
+    clean = g.op("Where", g.op("IsNaN", input), g.number(0.0, input.dtype), input)
+    return g.reduce("ReduceSum", clean, g.axes(input, dim), keepdim) if input.shape else clean
+
+
+@onnx("linalg_vector_norm")
+def _(g, input, ord, dim, keepdim):
+    dtype = g.result.dtype
+    axes = g.axes(input, dim)
+    x = g.cast(input, input.dtype, dtype)
+    if not axes:
+        return g.op("Abs", x) if ord != 0 else g.op("Sign", g.op("Abs", x))
+    if ord in (1, 2):
+        return g.reduce("ReduceL1" if ord == 1 else "ReduceL2", x, axes, keepdim)
+    size = g.op("Abs", x)
+    if ord in (math.inf, -math.inf):
+        return g.reduce("ReduceMax" if ord > 0 else "ReduceMin", size, axes, keepdim)
+    if ord == 0:
+        return g.reduce("ReduceSum", g.op("Sign", size), axes, keepdim)
+    total = g.reduce("ReduceSum", g.op("Pow", size, g.number(float(ord), dtype)), axes, keepdim)
+    return g.op("Pow", total, g.number(1 / float(ord), dtype))
+
+
+@onnx("var", "std", "var_mean", "std_mean")
+def _(g, input, dim=None, correction=None, unbiased=True, keepdim=False):
+    axes = g.axes(input, dim)
+    correction = (1 if unbiased else 0) if correction is None else correction
+    variance, center, _ = g.moments(input, axes, correction, keepdim)
+    found = g.op("Sqrt", variance) if g.call.name.startswith("std") else variance
+    return [found, center] if g.call.name.endswith("_mean") else found

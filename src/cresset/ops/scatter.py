@@ -3,7 +3,7 @@
 import cresset
 
 from .indexing import Indices, batch_along_indices
-from .registry import batch, operator
+from .registry import batch, onnx, operator
 
 
 class Writer:
@@ -397,3 +397,96 @@ def _(call):
         return result
     call.front().copy_(result)
     return None
+
+
+# --- as ONNX ---
+
+
+@onnx("index_put")
+def _(g, input, indices, values, accumulate):
+    tensors = [i for i in indices if i is not None]
+    if len(tensors) != len(indices) or any(t.dtype is cresset.bool for t in tensors):
+        raise g.unsupported("indices that leave a dimension out, or are masks")
+    if accumulate and g.opset < 16:
+        raise g.unsupported("adding to places needs opset 16")
+    value = values[0] if isinstance(values, tuple) else g.cast(values, values.dtype, input.dtype)
+    rank = max(len(t.shape) for t in tensors)
+    whole = g.name(tensors[0])
+    for t in tensors[1:]:
+        whole = g.op("Add", whole, t)
+    common = g.op("Shape", whole)
+    columns = [g.unsqueeze(g.op("Expand", g.places(t), common), [rank]) for t in tensors]
+    places = columns[0] if len(columns) == 1 else g.op("Concat", *columns, axis=rank)
+    rest = input.shape[len(tensors) :]
+    wanted = g.op("Concat", common, g.sizes(rest), axis=0) if rest else common
+    return g.op("ScatterND", input, g.cast(places, cresset.int64, cresset.int64), g.op("Expand", value, wanted), reduction="add" if accumulate else None)
+
+
+@onnx("scatter")
+def _(g, input, dim, index, src=None, value=None, reduce=None):
+    kinds = {None: None, "add": "add", "multiply": "mul"}
+    if src is None:
+        updates = g.op("Expand", g.number(value, input.dtype), g.sizes(index.shape))
+    else:
+        updates = _cut(g, g.name(src), src.shape, index.shape)
+    return _scatter(g, input, dim, g.places(index), updates, kinds[reduce])
+
+
+@onnx("scatter_add")
+def _(g, input, dim, index, src):
+    return _scatter(g, input, dim, g.places(index), _cut(g, g.name(src), src.shape, index.shape), "add")
+
+
+@onnx("scatter_reduce")
+def _(g, input, dim, index, src, reduce, include_self):
+    kinds = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+    if reduce not in kinds or not include_self:
+        raise g.unsupported(f"reduce={reduce!r}, include_self={include_self}")
+    return _scatter(g, input, dim, g.places(index), _cut(g, g.name(src), src.shape, index.shape), kinds[reduce])
+
+
+def _cut(g, src, shape, wanted):
+    """The part of src that the index covers."""
+    for axis, (size, size_wanted) in enumerate(zip(shape, wanted, strict=True)):
+        if size != size_wanted:
+            src = g.slice(src, axis, 0, size_wanted)
+    return src
+
+
+def _scatter(g, input, dim, places, updates, reduction):
+    if not input.shape:
+        raise g.unsupported("a tensor without dimensions")
+    needed = {None: 11, "add": 16, "mul": 16, "max": 18, "min": 18}[reduction]
+    if g.opset < needed:
+        raise g.unsupported(f"combining with what is there ({reduction}) needs opset {needed}")
+    return g.op("ScatterElements", input, places, updates, axis=dim % len(input.shape), reduction=reduction)
+
+
+@onnx("index_add", "index_copy", "index_fill")
+def _(g, input, dim, index, source=None, value=None, alpha=1):
+    if not input.shape:
+        raise g.unsupported("a tensor without dimensions")
+    axis = dim % len(input.shape)
+    reduction = "add" if g.call.name == "index_add" else None
+    shape = [*input.shape[:axis], index.shape[0], *input.shape[axis + 1 :]]
+    if source is None:
+        updates = g.op("Expand", g.number(value, input.dtype), g.sizes(shape))
+    else:
+        updates = g.name(source) if alpha == 1 else g.op("Mul", source, g.number(alpha, input.dtype))
+    others = [k for k in range(len(shape)) if k != axis]
+    places = g.op("Expand", g.unsqueeze(g.places(index), others), g.sizes(shape))
+    return _scatter(g, input, dim, places, updates, reduction)
+
+
+@onnx("masked_scatter")
+def _(g, input, mask, source):
+    places = g.op("Transpose", g.op("NonZero", g.op("Expand", mask, g.sizes(g.result.shape))), perm=[1, 0])
+    count = g.op("Gather", g.op("Shape", places), g.ints([0]), axis=0)
+    values = g.op("Slice", g.reshape(source, [-1]), g.ints([0]), count)
+    return g.op("ScatterND", g.op("Expand", input, g.sizes(g.result.shape)), places, values)
+
+
+@onnx("masked_fill")
+def _(g, input, mask, value):
+    value = g.number(value, input.dtype)
+    return g.choose(mask, value, input) if input.dtype is cresset.bool else g.op("Where", mask, value, input)

@@ -46,12 +46,4 @@ def names():
     return {*rules, *definitions}
 
 
-from . import (  # noqa: E402, F401
-    creating,
-    indexing,
-    normalizing,
-    pointwise,
-    reducing,
-    resampling,
-    viewing,
-)
+from . import indexing, pointwise, resampling  # noqa: E402, F401

@@ -4,7 +4,7 @@ import cresset
 
 from ..dimensions import Size
 from ..recording import Value
-from . import exports
+from . import exports, rules
 
 END = 2**63 - 1
 
@@ -94,7 +94,7 @@ def _by_tensors(g, x, entries):
     used = [k for k, e in enumerate(entries) if e]
     if len(used) == 1 and entries[used[0]][0].dtype is not cresset.bool:
         index = entries[used[0]][0]
-        return g.op("Gather", x, _index(g, index), axis=used[0])
+        return g.op("Gather", x, g.places(index), axis=used[0])
     dims = [k for k, e in enumerate(entries) if e is not None]
     rest = [k for k in range(len(entries)) if k not in dims]
     adjacent = dims == list(range(dims[0], dims[-1] + 1))
@@ -114,7 +114,7 @@ def _by_tensors(g, x, entries):
             whole = g.name(t) if whole is None else g.op("Add", whole, g.cast(t, t.dtype, tensors[0].dtype))
         common = g.op("Shape", whole)
         for t in tensors:
-            columns.append(g.unsqueeze(g.op("Expand", _index(g, t), common), [rank]))
+            columns.append(g.unsqueeze(g.op("Expand", g.places(t), common), [rank]))
         found = g.op("GatherND", x, g.op("Concat", *columns, axis=rank))
     if adjacent and dims[0] > 0:  # the new dimensions take the place of the indexed ones
         before = [d for d in rest if d < dims[0]]
@@ -122,12 +122,6 @@ def _by_tensors(g, x, entries):
         order = [rank + k for k in range(len(before))] + list(range(rank)) + list(range(rank + len(before), total))
         found = g.transpose(found, order)
     return found
-
-
-
-
-def _index(g, index):
-    return g.cast(index, index.dtype, cresset.int64) if index.dtype not in (cresset.int64, cresset.int32) else g.name(index)
 
 
 @exports("index")
@@ -157,7 +151,7 @@ def setitem(g, input, index, value):
             raise g.unsupported("assignment through tensors that do not index the first dimensions")
         if any(t.dtype is cresset.bool for t in tensors):
             raise g.unsupported("assignment of several values through a mask; use torch.where")
-        return index_put(g, input, tensors, (value_name, value_shape), False)
+        return rules["index_put"](g, input, tensors, (value_name, value_shape), False)
     return _assign(g, g.name(input), list(input.shape), entries, 0, value_name)
 
 
@@ -192,130 +186,8 @@ def _assign(g, x, shape, entries, dim, value):
     return parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=dim)
 
 
-@exports("index_put")
-def index_put(g, input, indices, values, accumulate):
-    tensors = [i for i in indices if i is not None]
-    if len(tensors) != len(indices) or any(t.dtype is cresset.bool for t in tensors):
-        raise g.unsupported("indices that leave a dimension out, or are masks")
-    if accumulate and g.opset < 16:
-        raise g.unsupported("adding to places needs opset 16")
-    value = values[0] if isinstance(values, tuple) else g.cast(values, values.dtype, input.dtype)
-    rank = max(len(t.shape) for t in tensors)
-    whole = g.name(tensors[0])
-    for t in tensors[1:]:
-        whole = g.op("Add", whole, t)
-    common = g.op("Shape", whole)
-    columns = [g.unsqueeze(g.op("Expand", _index(g, t), common), [rank]) for t in tensors]
-    places = columns[0] if len(columns) == 1 else g.op("Concat", *columns, axis=rank)
-    rest = input.shape[len(tensors) :]
-    wanted = g.op("Concat", common, g.sizes(rest), axis=0) if rest else common
-    return g.op("ScatterND", input, g.cast(places, cresset.int64, cresset.int64), g.op("Expand", value, wanted), reduction="add" if accumulate else None)
-
-
 @exports("__place__")
 def place(g, input, places, part):
     """`part` at the places that it has among all elements of the input."""
     flat = g.op("ScatterElements", g.reshape(input, [-1]), g.reshape(places, [-1]), g.reshape(part, [-1]), axis=0)
     return g.reshape(flat, input.shape)
-
-
-@exports("embedding")
-def embedding(g, weight, indices):
-    return g.op("Gather", weight, _index(g, indices), axis=0)
-
-
-@exports("index_select")
-def index_select(g, input, dim, index):
-    if not input.shape:
-        return input
-    return g.op("Gather", input, g.reshape(_index(g, index), [-1]), axis=dim % len(input.shape))
-
-
-@exports("gather")
-def gather(g, input, dim, index):
-    if not input.shape:
-        return g.op("Expand", input, g.sizes(index.shape)) if index.shape else input
-    return g.op("GatherElements", input, _index(g, index), axis=dim % len(input.shape))
-
-
-@exports("take")
-def take(g, input, index):
-    return g.op("Gather", g.reshape(input, [-1]), _index(g, index), axis=0)
-
-
-@exports("scatter")
-def scatter(g, input, dim, index, src=None, value=None, reduce=None):
-    kinds = {None: None, "add": "add", "multiply": "mul"}
-    if src is None:
-        updates = g.op("Expand", g.number(value, input.dtype), g.sizes(index.shape))
-    else:
-        updates = _cut(g, g.name(src), src.shape, index.shape)
-    return _scatter(g, input, dim, _index(g, index), updates, kinds[reduce])
-
-
-@exports("scatter_add")
-def scatter_add(g, input, dim, index, src):
-    return _scatter(g, input, dim, _index(g, index), _cut(g, g.name(src), src.shape, index.shape), "add")
-
-
-@exports("scatter_reduce")
-def scatter_reduce(g, input, dim, index, src, reduce, include_self):
-    kinds = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
-    if reduce not in kinds or not include_self:
-        raise g.unsupported(f"reduce={reduce!r}, include_self={include_self}")
-    return _scatter(g, input, dim, _index(g, index), _cut(g, g.name(src), src.shape, index.shape), kinds[reduce])
-
-
-def _cut(g, src, shape, wanted):
-    """The part of src that the index covers."""
-    for axis, (size, size_wanted) in enumerate(zip(shape, wanted, strict=True)):
-        if size != size_wanted:
-            src = g.slice(src, axis, 0, size_wanted)
-    return src
-
-
-def _scatter(g, input, dim, places, updates, reduction):
-    if not input.shape:
-        raise g.unsupported("a tensor without dimensions")
-    needed = {None: 11, "add": 16, "mul": 16, "max": 18, "min": 18}[reduction]
-    if g.opset < needed:
-        raise g.unsupported(f"combining with what is there ({reduction}) needs opset {needed}")
-    return g.op("ScatterElements", input, places, updates, axis=dim % len(input.shape), reduction=reduction)
-
-
-@exports("index_add", "index_copy", "index_fill")
-def index_write(g, input, dim, index, source=None, value=None, alpha=1):
-    if not input.shape:
-        raise g.unsupported("a tensor without dimensions")
-    axis = dim % len(input.shape)
-    reduction = "add" if g.call.name == "index_add" else None
-    shape = [*input.shape[:axis], index.shape[0], *input.shape[axis + 1 :]]
-    if source is None:
-        updates = g.op("Expand", g.number(value, input.dtype), g.sizes(shape))
-    else:
-        updates = g.name(source) if alpha == 1 else g.op("Mul", source, g.number(alpha, input.dtype))
-    others = [k for k in range(len(shape)) if k != axis]
-    places = g.op("Expand", g.unsqueeze(_index(g, index), others), g.sizes(shape))
-    return _scatter(g, input, dim, places, updates, reduction)
-
-
-@exports("masked_scatter")
-def masked_scatter(g, input, mask, source):
-    places = g.op("Transpose", g.op("NonZero", g.op("Expand", mask, g.sizes(g.result.shape))), perm=[1, 0])
-    count = g.op("Gather", g.op("Shape", places), g.ints([0]), axis=0)
-    values = g.op("Slice", g.reshape(source, [-1]), g.ints([0]), count)
-    return g.op("ScatterND", g.op("Expand", input, g.sizes(g.result.shape)), places, values)
-
-
-@exports("masked_select")
-def masked_select(g, input, mask):
-    whole = g.op("Shape", g.op("And", g.op("Cast", g.op("Equal", input, input), to=9), mask)) if input.shape != mask.shape else None
-    x, m = (g.name(input), g.name(mask)) if whole is None else (g.op("Expand", input, whole), g.op("Expand", mask, whole))
-    return g.op("Compress", g.reshape(x, [-1]), g.reshape(m, [-1]), axis=0)
-
-
-@exports("nonzero")
-def nonzero(g, input):
-    if not input.shape:
-        raise g.unsupported("a tensor without dimensions")
-    return g.op("Transpose", g.op("NonZero", input), perm=[1, 0])

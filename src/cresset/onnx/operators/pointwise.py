@@ -160,18 +160,13 @@ def write(g, expression, values, dtype, type, wanted):
         if kind is cresset.bool and node.op == "eq":
             return g.op("Not", g.op("Xor", *args))
         if kind is cresset.bool and node.op == "where":
-            return choose_truths(g, *args)
+            return g.choose(*args)
         if kind is cresset.bool and node.op in ("lt", "le", "gt", "ge"):
             args = [g.cast(arg, kind, cresset.int32) for arg in args]
         return g.op(NODES[node.op], *args)
 
     found = visit(expression)
     return g.cast(found, dtype_of(expression.type), wanted)
-
-
-def choose_truths(g, condition, a, b):
-    """Where on bools, which runtimes do not have."""
-    return g.op("Or", g.op("And", condition, a), g.op("And", g.op("Not", condition), b))
 
 
 @exports("gelu", "gelu_tanh")
@@ -201,28 +196,20 @@ def leaky_relu(g, input, negative_slope):
 
 @exports("maximum")
 def maximum(g, input, other):
-    return _of_two(g, "Max", input, other)
+    return g.of_two("Max", input, other)
 
 
 @exports("minimum")
 def minimum(g, input, other):
-    return _of_two(g, "Min", input, other)
-
-
-def _of_two(g, kind, input, other):
-    """The larger or smaller of two; of bools, whether any or both hold."""
-    dtype = g.result.dtype
-    if dtype is cresset.bool:
-        return g.op("Or" if kind == "Max" else "And", g.number(input, dtype), g.number(other, dtype))
-    return g.op(kind, g.number(input, dtype), g.number(other, dtype))
+    return g.of_two("Min", input, other)
 
 
 @exports("clamp", "clamp_min", "clamp_max")
 def clamp(g, input, min=None, max=None):
     dtype = g.result.dtype
     x = g.cast(input, input.dtype, dtype)
-    x = x if min is None else _of_two(g, "Max", x, min)
-    return x if max is None else _of_two(g, "Min", x, max)
+    x = x if min is None else g.of_two("Max", x, min)
+    return x if max is None else g.of_two("Min", x, max)
 
 
 @exports("pow")
@@ -239,24 +226,3 @@ def isinf(g, input):
     if not input.dtype.is_floating_point:
         return formula(g, "isinf", {"input": input})
     return g.op("IsInf", g.cast(input, input.dtype, cresset.float32) if input.dtype is cresset.float16 else input)
-
-
-@exports("masked_fill")
-def masked_fill(g, input, mask, value):
-    value = g.number(value, input.dtype)
-    return choose_truths(g, mask, value, input) if input.dtype is cresset.bool else g.op("Where", mask, value, input)
-
-
-@exports("fill_", "fill")
-def fill(g, input, value):
-    return g.op("Expand", g.number(value, input.dtype), g.sizes(input.shape))
-
-
-@exports("zero_")
-def zero(g, input):
-    return fill(g, input, 0)
-
-
-@exports("copy_")
-def copy(g, input, src):
-    return g.op("Expand", g.number(src, input.dtype), g.sizes(input.shape))
