@@ -78,12 +78,13 @@ def read(function):
     return Definition(definition, source, names_of(function), function)
 
 
-def signature(unit, definition, self_type=None, given=None):
+def signature(unit, definition, self_type=None, given=None, loose=False):
     """(the Arguments, the declared type of the result or None).
 
     Args:
         self_type: of a method's first parameter.
         given: types by name for parameters without an annotation; else those are tensors.
+        loose: one of our own functions: a parameter that is None by default may be None.
     """
     tree, function = definition.tree, definition.function
     arguments = tree.args
@@ -118,13 +119,25 @@ def signature(unit, definition, self_type=None, given=None):
             type = unit.infer(default)
         if type is None:
             type = types.TensorType()
-        found.append(Argument(argument.arg, type, default, has_default, keyword, length))
+            if loose and has_default and default is None:
+                type = types.OptionalType(type)
+        found.append(Argument(argument.arg, type, _as_default(default, type, length), has_default, keyword, length))
     result = (
         comment[1]
         if comment is not None
         else _hinted(unit, definition, hints.get("return", _NOTHING), tree.returns, definition.place)
     )
     return found, result
+
+
+def _as_default(value, type, length):
+    """A default as a value of its parameter's type: a float for 0, a list for the number that stands for one."""
+    inner = type.element if isinstance(type, types.OptionalType) else type
+    if isinstance(inner, types.ListType) and length and isinstance(value, (int, float)):
+        return [value] * length
+    if isinstance(inner, types.FloatType) and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value
 
 
 _NOTHING = object()
@@ -176,7 +189,7 @@ def _comment_signature(unit, definition, count):
 
 def compile_into(unit, function, definition, self_type=None, given=None, loose=False, defined_in=None):
     """Fill in a Function's schema and graph from its Definition."""
-    arguments, result = signature(unit, definition, self_type, given)
+    arguments, result = signature(unit, definition, self_type, given, loose)
     name = function.qualified_name.rpartition(".")[2]
     if result is not None:
         function.schema = FunctionSchema(name, arguments, result)

@@ -4,7 +4,7 @@ import math
 from typing import Optional
 
 import cresset as torch
-from cresset import Tensor
+from cresset import Tensor, nn
 from cresset.nn import functional as F
 
 aten = torch.ops.aten
@@ -303,6 +303,14 @@ def triplet_margin_loss(
     )
 
 
+def triplet_margin_with_distance_forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    near = self.distance_function(anchor, positive)
+    far = self.distance_function(anchor, negative)
+    if self.swap:
+        far = torch.minimum(far, self.distance_function(positive, negative))
+    return reduced(torch.clamp_min(near - far + self.margin, 0), self.reduction)
+
+
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
@@ -316,6 +324,7 @@ def ctc_loss(
 
 
 STANDS_FOR = {
+    "methods": {(nn.TripletMarginWithDistanceLoss, "forward"): triplet_margin_with_distance_forward},
     F: {
         function.__name__: function
         for function in (
