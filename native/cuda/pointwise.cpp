@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 
@@ -56,7 +57,11 @@ struct Recent {
   Compiled compiled;
 };
 constexpr size_t kRecent = 512;
-thread_local Recent recent[kRecent];
+// Not thread-local data itself: that of a new thread must be small, since nobody can be told when there is no memory for it.
+Recent& recent(size_t hash) {
+  static thread_local std::unique_ptr<Recent[]> all = std::make_unique<Recent[]>(kRecent);
+  return all[hash % kRecent];
+}
 
 // Whether a formula calls a function of some length: exp, but not floor.
 bool is_long(std::string_view text) {
@@ -92,7 +97,7 @@ Compiled compile(const Key& k, const Operator* op) {
 }
 
 const Compiled& find(const Key& k, const Operator* op) {
-  Recent& slot = recent[KeyHash()(k) % kRecent];
+  Recent& slot = recent(KeyHash()(k));
   if (slot.compiled.function && slot.key == k) [[likely]] return slot.compiled;
   std::lock_guard guard(kernels().lock);
   const auto found = kernels().all.find(k);

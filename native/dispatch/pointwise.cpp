@@ -218,6 +218,9 @@ void refuse_integer_division(const Call& c, Dtype) {
   const auto whole = [&](int i) { return c.args[i].kind == Kind::tensor ? !is_differentiable(c.args[i].tensor_->dtype) : c.args[i].scalar_.is_integral(); };
   check(!whole(1) || !whole(2), c.op.name(), ": Integer division with addcdiv is no longer supported; convert tensor1 or tensor2 to a floating-point dtype");
 }
+void refuse_decimals_of_integers(const Call& c, Dtype common) {
+  check_implemented(is_floating(common) || c.args[1].scalar_.integer == 0, c.op.name(), ": \"round_cpu\" not implemented for '", name_of(common), "' with decimals=", c.args[1].scalar_.integer);
+}
 void require_condition(const Call& c, Dtype) {
   const Value& v = c.args[0];
   check(v.kind != Kind::tensor || v.tensor_->dtype == Dtype::b8 || v.tensor_->dtype == Dtype::u8, c.op.name(), ": where expected condition to be a boolean tensor, but got a tensor with dtype ", name_of(v.tensor_->dtype));
@@ -228,7 +231,7 @@ Refusal refusal_of(const PointwiseDefinition* definition) {
   static const auto* table = [] {
     static const std::pair<std::string_view, Refusal> named[] = {
         {"add", check_alpha}, {"sub", check_sub}, {"neg", refuse_bool_negation}, {"lerp", check_lerp}, {"heaviside", require_one_dtype}, {"abs", refuse_complex_in_place},
-        {"pow", refuse_negative_exponent}, {"clamp", require_bound}, {"where", require_condition}, {"addcdiv", refuse_integer_division}};
+        {"pow", refuse_negative_exponent}, {"clamp", require_bound}, {"where", require_condition}, {"addcdiv", refuse_integer_division}, {"round", refuse_decimals_of_integers}};
     auto* found = new std::vector<std::pair<const PointwiseDefinition*, Refusal>>;
     for (int i = 0; i < kPointwiseCount; ++i)
       for (const auto& [name, refusal] : named)

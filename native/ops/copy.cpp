@@ -111,9 +111,9 @@ void run_resize_(Call& c) {
   const MemoryFormat format = format_or(c, 2, MemoryFormat::contiguous);
   check(format != MemoryFormat::preserve, "resize_: Unsupported memory format Preserve");
   check_rank_of(format, c.integers(1).size());
-  if (!c.has(2) && t.sizes() == Dims(c.integers(1))) {
+  if (t.sizes() == Dims(c.integers(1))) {
     --t->storage->version;  // nothing is written; the call path counts one
-    return;
+    if (!c.has(2)) return;
   }
   const int64_t needed = bytes_needed(c.integers(1), t.offset(), t.dtype());
   if (needed > t.storage()->bytes && checked_numel(c.integers(1)) > 0) {

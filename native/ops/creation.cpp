@@ -239,21 +239,27 @@ Dtype range_dtype(std::initializer_list<const Scalar*> bounds) {
 
 // A line of numbers. An out= of as many elements keeps its shape and is filled in the order of its elements.
 void promise_line(Call& c, int64_t count, const NewOptions& o) {
-  // Said before an out= is resized.
-  check_implemented((c.target ? c.target->dtype() : o.dtype) != Dtype::b8, '"', c.op.name(), "_cpu\" not implemented for 'Bool'");
   const bool fits = c.given_out && c.target && c.target->numel() == count;
   c.promise(fits ? c.target->sizes() : Dims{count}, o.dtype, o.device);
+}
+
+// Said before an out= is resized.
+void check_range_dtype(const Call& c, const NewOptions& o) {
+  const Dtype dtype = c.target ? c.target->dtype() : o.dtype;
+  check_implemented(dtype != Dtype::b8 && !is_complex(dtype), "\"arange_cpu\" not implemented for '", facts(dtype).legacy, "'");
 }
 
 void infer_arange_to(Call& c) {
   const Scalar zero(0), one(1), end = c.scalar(0);
   const NewOptions o = new_options(c, 1, range_dtype({&end}));
+  check_range_dtype(c, o);
   promise_line(c, count_steps("arange", zero, end, one, o.dtype, false), o);
 }
 void run_arange_to(Call& c) { count_up(c.out(), "arange_cpu", Scalar(0), Scalar(1)); }
 void infer_arange(Call& c) {
   const Scalar start = c.scalar(0), end = c.scalar(1), step = c.scalar(2);
   const NewOptions o = new_options(c, 3, range_dtype({&start, &end, &step}));
+  check_range_dtype(c, o);
   promise_line(c, count_steps("arange", start, end, step, o.dtype, false), o);
 }
 void infer_range(Call& c) {

@@ -42,11 +42,18 @@ static const Operator* simple_power(const Call& c) {
   return nullptr;
 }
 
+// Asked before the call, which it leaves as it is.
+static const Operator* refuse_zero_alpha(const Call& c) {
+  check(c.args[1].scalar_.real != 0, c.op.name(), ": ZeroDivisionError: alpha cannot be 0 for CELU");
+  return nullptr;
+}
+
 void register_pointwise(Registry& r) {
   const std::string_view level = instruction_set();
   const PointwiseLoops* loops = level == "avx512" ? kPointwiseLoops_avx512 : level == "avx2" ? kPointwiseLoops_avx2 : kPointwiseLoops_baseline;
   for (int i = 0; i < kPointwiseCount; ++i) r.add_pointwise(kPointwiseDefinitions[i], loops[i]);
   r.find("pow")->instead = r.find("pow_")->instead = simple_power;
+  r.find("celu")->instead = r.find("celu_")->instead = refuse_zero_alpha;
 }
 
 void register_operators() {

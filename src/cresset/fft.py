@@ -236,6 +236,11 @@ def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
     return _out(_r2c("ihfftn", input, s, dim, norm, False), out)
 
 
+def _check_fraction(name, dtype):
+    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"{name} requires a floating point or complex dtype, got {dtype}")
+
+
 def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, out=None):
     """The frequencies of fft's bins.
 
@@ -243,6 +248,7 @@ def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=No
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
     only_strided("fftfreq", layout)
+    _check_fraction("fftfreq", dtype)
     values = cresset.arange(n, dtype=dtype or cresset.get_default_dtype(), device=device)
     values[(n + 1) // 2 :] -= n
     values = values * (1.0 / (n * d) if n * d else math.inf)
@@ -252,6 +258,7 @@ def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=No
 def rfftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, out=None):
     """The frequencies of rfft's bins."""
     only_strided("rfftfreq", layout)
+    _check_fraction("rfftfreq", dtype)
     count = n // 2 + 1 + (n % 2 if n < 0 else 0)  # halves are cut, as in C
     values = cresset.arange(count, dtype=dtype or cresset.get_default_dtype(), device=device) * (1.0 / (n * d) if n * d else math.inf)
     return _out(values.requires_grad_(bool(requires_grad)), out)

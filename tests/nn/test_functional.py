@@ -263,3 +263,37 @@ def test_images_with_channels_last_stay_so_when_they_are_resized(mode):
     resized = cresset.nn.functional.interpolate(image.contiguous(memory_format=cresset.channels_last), scale_factor=2, mode=mode)
     assert resized.is_contiguous(memory_format=cresset.channels_last)
     assert (resized == cresset.nn.functional.interpolate(image, scale_factor=2, mode=mode)).all()
+
+
+def test_what_pytorch_refuses_is_refused():
+    F, whole = cresset.nn.functional, cresset.tensor([1, 2])
+    ones = cresset.ones(2)
+    refused = {
+        "alpha cannot be 0": lambda: F.celu(ones, 0),
+        "eps must be non-negative": lambda: F.cosine_similarity(ones, ones, 0, -1),
+        "all elements of target should be between 0 and 1": lambda: F.binary_cross_entropy(ones / 2, -ones),
+        "Lower bound should be less than or equal": lambda: cresset.rrelu_(ones, 0.5, 0.25),
+        "base given to float_power_ has dtype": lambda: ones.float_power_(2),
+        "result type float32 can't be cast": lambda: whole.mvlgamma_(2),
+        "Expected a floating point or complex tensor": lambda: cresset.linalg.vecdot(whole, whole),
+        "inconsistent tensor size": lambda: cresset.linalg.vecdot(ones, ones[:1]),
+        "Optional dtype must be either a floating point or complex": lambda: cresset.nanmean(ones, dtype=cresset.uint8),
+        "Boolean beta only supported for Boolean": lambda: cresset.addr(cresset.ones(2, 2), ones, ones, beta=True),
+        "round_cpu": lambda: cresset.round(whole, decimals=2),
+        "result type torch.float32 can't be cast": lambda: whole.polygamma_(1),
+        "requires a floating point or complex dtype": lambda: cresset.fft.fftfreq(2, dtype=cresset.int32),
+    }
+    for words, call in refused.items():
+        with pytest.raises(RuntimeError, match=words):  # NotImplementedError is one, too
+            call()
+    with pytest.raises(TypeError, match="isin"):
+        cresset.isin(whole, element=whole, test_element=whole)
+    for reduction in ("mean", True, ones):  # in words it is asked for in nn.functional
+        with pytest.raises(TypeError, match="'reduction' must be int"):
+            cresset.kl_div(ones, ones, reduction)
+
+
+def test_the_conjugate_of_real_numbers_is_themselves():
+    x = cresset.ones(2, requires_grad=True)
+    assert x.conj_physical() is x and cresset.conj_physical(x) is x
+    assert cresset.conj_physical(x.detach(), out=cresset.zeros(2)).tolist() == [1.0, 1.0]

@@ -93,3 +93,12 @@ def test_covariance_with_weights_counts_repeated_observations():
 def test_error_says_what_is_wrong(call, error, message):
     with pytest.raises(error, match=message):
         call(cresset.zeros(2, 3))
+
+
+@pytest.mark.parametrize("spread", ["std_mean", "var_mean"])
+def test_the_mean_of_one_number_has_a_gradient_though_its_deviation_has_none(spread):
+    x = cresset.tensor([2.0], requires_grad=True)
+    with pytest.warns(UserWarning, match="degrees of freedom"):
+        mean = getattr(cresset, spread)(x, 0)[1]
+    mean.backward()
+    assert x.grad.tolist() == [1.0]

@@ -224,3 +224,11 @@ class TestResizingInAMemoryFormat:
 
     def test_cpu_gives_the_format(self):
         assert torch.zeros(1, 3, 2, 2).cpu(memory_format=torch.channels_last).stride() == (12, 1, 6, 3)
+
+
+def test_numpy_shows_a_parameter_while_nothing_is_recorded():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Can't call numpy"):
+        x.numpy()
+    with torch.no_grad():
+        assert x.numpy().tolist() == [1.0, 1.0]

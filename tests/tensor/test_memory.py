@@ -317,7 +317,7 @@ def test_split_takes_the_names_of_its_arguments():
 def test_resizing_to_the_same_sizes_does_nothing():
     x = torch.arange(6)[::2]
     assert x.resize_(3).stride() == (2,) and x._version == 0
-    assert x.resize_(3, memory_format=torch.contiguous_format).stride() == (1,) and x._version == 1
+    assert x.resize_(3, memory_format=torch.contiguous_format).stride() == (1,) and x._version == 0
 
 
 def test_arange_of_bools_is_refused_before_out_is_resized():
@@ -325,3 +325,17 @@ def test_arange_of_bools_is_refused_before_out_is_resized():
     with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
         torch.arange(4, out=x)
     assert x.shape == (2, 4)
+
+
+def test_other_memory_for_a_recorded_tensor_is_refused():
+    x = torch.ones(2, requires_grad=True) * 2
+    with pytest.raises(RuntimeError, match="derivative for set_ is not implemented"):
+        x.set_(torch.zeros(2))
+    assert x.tolist() == [2.0, 2.0]
+
+
+def test_a_refused_set_counts_for_nothing():
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        x.set_(torch.zeros(1).untyped_storage(), 4, (2,), (1,))
+    assert x._version == 0 and x.tolist() == [1.0, 1.0]

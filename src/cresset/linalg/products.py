@@ -37,6 +37,12 @@ def vecdot(x, y, *, dim=-1):
     """
     if x.dtype != y.dtype:
         raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, got {x.dtype} and {y.dtype}")
+    if not (x.is_floating_point() or x.is_complex()):
+        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype}")
+    if x.ndim == y.ndim == 1 and x.numel() != y.numel():
+        raise RuntimeError(
+            f"linalg.vecdot: inconsistent tensor size, expected two vectors to have the same number of elements, but got {x.numel()} and {y.numel()}"
+        )
     dim = 0 if x.ndim == y.ndim == 1 else dim  # of two vectors there is only one, whatever was asked for
     return ((x.conj() if x.is_complex() else x) * y).sum(dim, dtype=x.dtype)
 

@@ -35,7 +35,7 @@ def positive(input):
     return input
 
 
-@function(method=True, inplace=True)
+@function(method=True)
 def float_power(input, exponent):
     """input ** exponent, computed in float64 (or complex128).
 
@@ -46,6 +46,32 @@ def float_power(input, exponent):
     dtype = cresset.complex128 if complex_wanted else cresset.float64
     base = input.to(dtype) if isinstance(input, cresset.Tensor) else cresset.tensor(input, dtype=dtype)
     return base ** (exponent.to(dtype) if isinstance(exponent, cresset.Tensor) else exponent)
+
+
+@function(method="only")
+def float_power_(input, exponent):
+    """In-place form of `float_power`, for tensors of float64 or complex128.
+
+    >>> cresset.tensor([2.0], dtype=cresset.float64).float_power_(3)
+    tensor([8.], dtype=torch.float64)
+    """
+    result = float_power(input, exponent)
+    if input.dtype != result.dtype:
+        raise RuntimeError(f"float_power_: the base given to float_power_ has dtype {input.dtype} but the operation's result requires dtype {result.dtype}")
+    return input.copy_(result)
+
+
+_conj_physical = functions["conj_physical"]
+
+
+@function(method=True)
+def conj_physical(input, *, out=None):
+    """The complex conjugate, written out; of a real tensor, itself.
+
+    >>> cresset.conj_physical(cresset.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return input if out is None and not input.is_complex() else _conj_physical(input, out=out)
 
 
 @function(method=True)
@@ -144,7 +170,10 @@ def _polygamma_method(self, n):
 
 def _polygamma_in_place(self, n):
     """In-place form of `polygamma`."""
-    return self.copy_(polygamma(n, self))
+    result = polygamma(n, self)
+    if not cresset.can_cast(result.dtype, self.dtype):
+        raise RuntimeError(f"polygamma_: result type {result.dtype} can't be cast to the desired output type {self.dtype}")
+    return self.copy_(result)
 
 
 methods["polygamma"], methods["polygamma_"] = _polygamma_method, _polygamma_in_place

@@ -524,6 +524,9 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
     input = input.expand(vec1.size(0), vec2.size(0))
     column, row = vec1.unsqueeze(1), vec2.unsqueeze(0)
     dtype = cresset.promote_types(cresset.promote_types(vec1.dtype, vec2.dtype), input.dtype)
+    for name, number in (("beta", beta), ("alpha", alpha)):
+        if isinstance(number, bool) and dtype != cresset.bool:
+            raise RuntimeError(f"addr: Boolean {name} only supported for Boolean results; these are {dtype}")
     if dtype in (cresset.float16, cresset.bfloat16):  # the numbers, each product and the sum are rounded
         beta, alpha = (cresset.tensor(number, dtype=dtype).item() for number in (beta, alpha))
         product = column.to(dtype) * alpha * row

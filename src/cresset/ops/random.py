@@ -295,10 +295,7 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, generator=None):
     >>> cresset.rrelu(cresset.tensor([-2.0, 3.0]), 0.5, 0.5, True)
     tensor([-1.,  3.])
     """
-    if lower > upper:
-        raise RuntimeError(
-            f"rrelu: lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
-        )
+    _check_slopes("rrelu", lower, upper)
     if not training:
         return cresset.leaky_relu(input, (lower + upper) / 2)
     return input * _slopes(input, lower, upper, generator)
@@ -307,9 +304,17 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, generator=None):
 @function
 def rrelu_(input, lower=1 / 8, upper=1 / 3, training=False, generator=None):
     """In-place form of `rrelu`."""
+    _check_slopes("rrelu_", lower, upper)
     if not training:
         return cresset.leaky_relu_(input, (lower + upper) / 2)
     return input.mul_(_slopes(input, lower, upper, generator))
+
+
+def _check_slopes(name, lower, upper):
+    if lower > upper:
+        raise RuntimeError(
+            f"{name}: Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
+        )
 
 
 def _slopes(input, lower, upper, generator):

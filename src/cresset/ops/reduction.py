@@ -320,6 +320,11 @@ def _std_backward(grad, input, result, dim, correction, keepdim):
     return _var_backward(halved, input, dim, correction, keepdim)
 
 
+def _where_given(part, grad, input, dim, keepdim):
+    """`part` but for where no gradient arrived: of one number the deviation is nan, also where nobody asked for it."""
+    return part.masked_fill((_with_dims(grad, input, dim, keepdim) == 0).expand(input.shape), 0)
+
+
 def _mean_backward(grad, input, dim, keepdim):
     return (_with_dims(grad, input, dim, keepdim) / _count(input, dim)).expand(input.shape)
 
@@ -362,7 +367,7 @@ def _(grad, input, output, unbiased):
 def _(grads, input, dim, correction, keepdim):
     dim = _as_dims(dim)
     yield (
-        lambda: _var_backward(grads[0], input, dim, correction, keepdim) + _mean_backward(grads[1], input, dim, keepdim)
+        lambda: _where_given(_var_backward(grads[0], input, dim, correction, keepdim), grads[0], input, dim, keepdim) + _mean_backward(grads[1], input, dim, keepdim)
     )
 
 
@@ -371,7 +376,7 @@ def _(grads, input, dim, unbiased, keepdim):
     dim = _as_dims(dim)
     yield (
         lambda: (
-            _var_backward(grads[0], input, dim, int(unbiased), keepdim) + _mean_backward(grads[1], input, dim, keepdim)
+            _where_given(_var_backward(grads[0], input, dim, int(unbiased), keepdim), grads[0], input, dim, keepdim) + _mean_backward(grads[1], input, dim, keepdim)
         )
     )
 
@@ -380,7 +385,7 @@ def _(grads, input, dim, unbiased, keepdim):
 def _(grads, input, unbiased):
     yield (
         lambda: (
-            _var_backward(grads[0], input, None, int(unbiased), False) + _mean_backward(grads[1], input, None, False)
+            _where_given(_var_backward(grads[0], input, None, int(unbiased), False), grads[0], input, None, False) + _mean_backward(grads[1], input, None, False)
         )
     )
 
@@ -390,7 +395,7 @@ def _(grads, input, outputs, dim, correction, keepdim):
     dim = _as_dims(dim)
     yield (
         lambda: (
-            _std_backward(grads[0], input, outputs[0], dim, correction, keepdim)
+            _where_given(_std_backward(grads[0], input, outputs[0], dim, correction, keepdim), grads[0], input, dim, keepdim)
             + _mean_backward(grads[1], input, dim, keepdim)
         )
     )
@@ -401,7 +406,7 @@ def _(grads, input, outputs, dim, unbiased, keepdim):
     dim = _as_dims(dim)
     yield (
         lambda: (
-            _std_backward(grads[0], input, outputs[0], dim, int(unbiased), keepdim)
+            _where_given(_std_backward(grads[0], input, outputs[0], dim, int(unbiased), keepdim), grads[0], input, dim, keepdim)
             + _mean_backward(grads[1], input, dim, keepdim)
         )
     )
@@ -411,7 +416,7 @@ def _(grads, input, outputs, dim, unbiased, keepdim):
 def _(grads, input, outputs, unbiased):
     yield (
         lambda: (
-            _std_backward(grads[0], input, outputs[0], None, int(unbiased), False)
+            _where_given(_std_backward(grads[0], input, outputs[0], None, int(unbiased), False), grads[0], input, None, False)
             + _mean_backward(grads[1], input, None, False)
         )
     )

@@ -166,7 +166,10 @@ def _store(public, out, result):
 def _in_place(definition, public):
     @functools.wraps(definition)
     def in_place(input, *args, **kwargs):
-        return input.copy_(definition(input, *args, **kwargs))
+        result = definition(input, *args, **kwargs)
+        if not _native.can_cast(result.dtype, input.dtype):
+            raise RuntimeError(f"{public}_: result type {str(result.dtype)[6:]} can't be cast to the desired output type {str(input.dtype)[6:]}")
+        return input.copy_(result)
 
     in_place.__name__ = in_place.__qualname__ = public + "_"
     in_place.__doc__ = f"In-place form of `{public}`."

@@ -210,6 +210,8 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     """
     if not input.is_floating_point():
         raise RuntimeError(f"nanmean(): expected input to have floating point dtype but got {input.dtype}")
+    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: {dtype}")
     count = input.isnan().logical_not().sum(None if _all_dims(dim) else dim, keepdim=keepdim)
     return input.nansum(dim, keepdim, dtype=dtype) / count
 

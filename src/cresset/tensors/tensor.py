@@ -87,13 +87,13 @@ def numpy(self, *, force=False):
 
     if force:
         self = self.detach().cpu()
-    elif self.requires_grad:
+    elif self.requires_grad and _native.is_grad_enabled():
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self.device.type != "cpu":
         raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
     if self.dtype in (_native.bfloat16, _native.complex32) or (self.dtype.is_floating_point and self.dtype.itemsize == 1):
         raise TypeError(f"Got unsupported ScalarType {str(self.dtype)[6:]}; NumPy has no such type. Convert it first, for example with .float()")
-    array = np.asarray(memoryview(self))
+    array = np.asarray(memoryview(self.detach() if self.requires_grad else self))
     _native.forbid_resizing(self)
     return array
 
@@ -257,8 +257,20 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """
     if self.requires_grad and self.is_leaf and _native.is_grad_enabled():
         raise RuntimeError("set_: a leaf Variable that requires grad is being used in an in-place operation.")
-    share = _native.operators()["set_"]
+    if self.requires_grad and _native.is_grad_enabled():
+        raise RuntimeError("set_: derivative for set_ is not implemented: the tensor is recorded; detach it first")
+    version = None if self.is_inference() else self._version
     _native.bump_version(self)  # to those that share the memory up to now, one of them has changed
+    try:
+        return _use_memory(self, source, storage_offset, size, stride)
+    except Exception:
+        if version is not None:
+            _native.set_version(self, version)
+        raise
+
+
+def _use_memory(self, source, storage_offset, size, stride):
+    share = _native.operators()["set_"]
     if source is None:
         return share(self, _native.make_tensor([], self.dtype, self.device))
     if isinstance(source, Tensor):
@@ -293,7 +305,8 @@ def as_strided_(self, size, stride, storage_offset=None):
 def is_set_to(self, tensor):
     """Whether both are the same view of the same memory."""
     same_view = (self.shape, self.stride(), self.storage_offset()) == (tensor.shape, tensor.stride(), tensor.storage_offset())
-    return same_view and _native.storage_info(self)[1:3] == _native.storage_info(tensor)[1:3]
+    mine, other = _native.storage_info(self), _native.storage_info(tensor)
+    return same_view and (mine[0] == other[0] or (mine[2] > 0 and mine[1:3] == other[1:3]))
 
 
 def untyped_storage(self):

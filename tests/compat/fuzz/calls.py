@@ -2,7 +2,7 @@
 
     python tests/compat/fuzz/calls.py COUNT SEED [--match REGEX] [--all] [--known]
 
-No call may end the process or take long, and where PyTorch answers, so must cresset, with the same result. A process that has imported both
+No call may end the process or take long; where PyTorch answers, so must cresset, with the same result, and where it refuses, cresset refuses, too. A process that has imported both
 forks one that makes the calls, with limited memory; when that dies or stands still, the call is named, with who was running it, and the next is forked.
 The last line is: `fuzz: N calls, A answered by both, R refused by both, findings F`.
 """
@@ -173,6 +173,53 @@ ORDER_DECIDES = re.compile(r"conv|fft|stft|norm|var|std|cov|corrcoef|linalg|matr
 
 # Where cresset answers another way on purpose: (function, what the difference says, why, and for some what the call says).
 KNOWN = [
+    # calls that only cresset answers
+    (r"bessel|chebyshev|hermite|laguerre|legendre|airy|erfcx|zeta|log_ndtr|ndtri|entr|igamma|gammainc", r"^answered where PyTorch says NotImplementedError: \"\w+\" not implemented for '(Half|BFloat16)'", "halves are computed as float32 and rounded once"),
+    (r"avg_pool|cdist|pdist|histc|multinomial|lerp|grid_sample|fold|ctc_loss|trapz|cumulative|logcumsumexp", r"^answered where PyTorch says NotImplementedError: \"\w+\" not implemented for '(Half|BFloat16)'", "PyTorch has no kernel of halves"),
+    (r"", r"^answered where PyTorch says TypeError: \w+\(\): argument '(other|end|weight|exponent|q|values|input|tensor1|tensor2|mat1|mat2|batch1|batch2|n|x)' (\(position \d\) )?must be Tensor, not (int|float|bool|complex)", "a number serves as a tensor of no dimension"),
+    (r"lerp_?$|subtract_?$|(^|[.])sub_?$|rsub|true_divide_?$|(^|[.])div(ide)?_?$|baddbmm_?$|addmm_?$|addmv_?$|addbmm_?$|addcmul|addcdiv|polynomial|(^|[.])(add|mul|multiply|float_power|clamp|clip)_?$", r"^answered where PyTorch says TypeError: \w+\(\) received an invalid combination of arguments - got [(][^)]*\b(int|float|bool|complex)\b", "a number serves as a tensor of no dimension, and the factors of older forms stand first"),
+    (r"^Tensor[.]", r"^answered where PyTorch says TypeError: descriptor '\w+' for 'torch._C.TensorBase' objects doesn't apply to a '\w+' object", "called through the class with a number or another object in place of the tensor"),
+    (r"max_pool\dd(_with_indices)?$|adaptive_max_pool\dd$", r"^answered where PyTorch says TypeError: .*(return_indices|takes \d+ positional|output_size)", "one function serves torch and nn.functional: it takes the arguments of both"),
+    (r"(instance|batch|layer|group)_norm$", r"^answered where PyTorch says TypeError: \w+\(\): argument '(cudnn_enabled|cudnn_enable)' (\(position \d+\) )?must be bool", "a switch of another library, of which only the truth counts"),
+    (r"pool|quantize_per_tensor|upsample|interpolate|bucketize|searchsorted|unique|sort|topk", r"^answered where PyTorch says TypeError: \w+\(\): argument '\w+' (\(position \d+\) )?must be bool, not", "of a switch only the truth counts"),
+    (r"window$|new_tensor$|range$|empty_permuted|normal$|vander|tril_indices|triu_indices", r"^answered where PyTorch says TypeError: .*(pin_memory|layout=)", "the options of new tensors are the same everywhere"),
+    (r"tile$|contiguous$|sum_to_size|argsort|as_tensor|log_softmax$|softmax$|scaled_dot_product_attention$|true_divide|frobenius_norm|view_copy|fake_quantize", r"^answered where PyTorch says TypeError: .*(positional argument|rounding_mode|invalid combination)", "arguments may be given by position or by name"),
+    (r"(^|[.])(permute|flip|tile|repeat|rot90|roll|view_copy|sum_to_size|movedim|adaptive_\w+)$", r"^answered where PyTorch says TypeError: \w+\(\): argument '\w+' (\(position \d+\) )?must be tuple of ints, not int", "one number serves as a list of one"),
+    (r"(^|[.])(sum|mean|nansum|prod|amax|amin|std|var)$", r"^answered where PyTorch says TypeError: \w+\(\) received an invalid combination of arguments - got [(][^)]*(keepdim|dtype)=", "keepdim and dtype without dim are about all dimensions"),
+    (r"(^|[.])(hsplit|vsplit|dsplit|conv\dd|pinv|rsub|isin)$", r"^answered where PyTorch says TypeError: \w+\(\) received an invalid combination of arguments", "forms that PyTorch has elsewhere"),
+    (r"mvlgamma|multigammaln|polygamma", r"^answered where PyTorch says TypeError: \w+\(\): argument '[pn]' (\(position \d+\) )?must be int, not float", "a whole number that is written as a fraction"),
+    (r"kron$|take_along_dim$", r"^answered where PyTorch says RuntimeError: view size is not compatible", "PyTorch takes a view where it needs a copy"),
+    (r"fft", r"^answered where PyTorch says RuntimeError: MKL FFT error", "of nothing: the library refuses it", r"<\([^)]*\b0\b"),
+    (r"lp_pool", r"^answered where PyTorch says TypeError: mul\(\): argument 'other' \(position 1\) must be Tensor, not tuple", "PyTorch multiplies a list of sizes"),
+    (r"", r"^answered where PyTorch says RuntimeError: value cannot be converted to type u?int8_t without overflow", "a fraction below zero is cut to an unsigned number", r"uint8"),
+    (r"scatter_reduce_?$|index_reduce_?$", r"^answered where PyTorch says NotImplementedError: .*reduce_mean\" not implemented for 'Bool'", "the mean of truth values"),
+    (r"gumbel_softmax", r"^answered where PyTorch says TypeError: softmax\(\): argument 'dim' \(position 1\) must be int, not Tensor", "a tensor of one whole number is one"),
+    (r"lp_pool|local_response_norm", r"^answered where PyTorch says NotImplementedError: \"avg_pool\dd_out_frame\" not implemented for '(Half|BFloat16)'", "PyTorch has no kernel of halves"),
+    (r"max_pool\dd", r"^answered where PyTorch says TypeError: .*(takes from 2 to 6 positional|must be tuple of ints, not (Tensor|bool))", "one function serves torch and nn.functional: it takes the arguments of both, and whole numbers in any form"),
+    (r"take_along_dim$", r"^answered where PyTorch says (IndexError: Dimension specified as 0 but tensor has no dimensions|TypeError: .*'out')", "a single number has one element along its only dimension; methods take out=, too"),
+    (r"new_tensor$|sparse_\w+_tensor$", r"^answered where PyTorch says TypeError: .*('layout'|pin_memory=)", "the options of new tensors are the same everywhere"),
+    (r"nanmedian$|median$", r"^result 0: \S+ instead of", "PyTorch sorts shared elements in place", r"^\(<\([^)]*\) \w+ \((\d+, )*0[,)]"),
+    (r"grid_sample$", r"^-?\d\S* instead of -?\d\S* at .* torch[.]float32$", "weights of both signs, which PyTorch rounds on the way", r"'bicubic'"),
+    (r"_window$", r"^answered where PyTorch says NotImplementedError: \"\w+\" not implemented for 'Complex", "a window may be complex"),
+    (r"diff$", r"^answered where PyTorch says TypeError: diff\(\): argument 'n' \(position \d\) must be int, not bool", "True is one"),
+    (r"glu$|rrelu_?$", r"^answered where PyTorch says NotImplementedError: \"\w+\" not implemented for 'Bool'", "products of truth values"),
+    (r"broadcast_shapes$", r"^answered where PyTorch says RuntimeError: Input shapes should be of type ints", "a tensor that is empty, or of whole numbers, is a list of them"),
+    (r"moveaxis$|movedim$", r"^answered where PyTorch says TypeError: .*got \(Tensor, Tensor, ", "a tensor of one number is one"),
+    (r"(^|[.])(sort|argsort|msort)$", r"^answered where PyTorch says TypeError: sort\(\) received an invalid combination of arguments", "stable stands anywhere"),
+    (r"max_unpool", r"^answered where PyTorch says RuntimeError: .*Expected input to have non-zero size", "of nothing"),
+    (r"vander$", r"^answered where PyTorch says RuntimeError: linalg.vander supports", "halves have powers, too"),
+    (r"poisson_nll_loss$|triangular_solve$|adaptive|pool|norm$|embedding", r"^answered where PyTorch says TypeError: \w+\(\): argument '\w+' (\(position \d+\) )?must be bool, not", "of a switch only the truth counts"),
+    (r"^sym_", r"^answered where PyTorch says AssertionError", "numbers of any kind"),
+    (r"", r"^answered where PyTorch says TypeError: \w+\(\) received an invalid combination of arguments - got \((int|float|bool|complex), Tensor", "a number serves as a tensor of no dimension"),
+    (r"tensor_split$", r"^answered where PyTorch says TypeError: .*indices=Tensor", "a tensor of whole numbers is a list of them"),
+    (r"round$", r"^answered where PyTorch says NotImplementedError: \"round_vml_cpu\" not implemented for '(Short|Int|Long|Char|Byte)'", "whole numbers are round"),
+    (r"sparse_coo_tensor$", r"^answered where PyTorch says TypeError: .*got \(Tensor, requires_grad=bool, device=str, dtype=torch.dtype\)", "sizes that are a tensor"),
+    (r"(^|[.])sum$", r"^answered where PyTorch says TypeError: sum\(\) missing 1 required positional arguments: \"dim\"", "keepdim and dtype without dim are about all dimensions"),
+    (r"glu$", r"^answered where PyTorch says NotImplementedError: \"glu_cpu\" not implemented for 'Complex", "products of complex numbers"),
+    (r"subtract_?$|(^|[.])sub_?$|(^|[.])add_?$", r"^answered where PyTorch says RuntimeError: For non-complex input tensors, argument alpha must not be a complex number", "alpha that is a tensor is multiplied as one", r"<\(\) complex"),
+    (r"mse_loss$", r"^answered where PyTorch says NotImplementedError: \"mse_cpu\" not implemented for 'Complex", "complex numbers have distances, too"),
+    (r"gaussian_nll_loss$", r"^answered where PyTorch says TypeError: any\(\) received an invalid combination of arguments - got \(bool\)", "a variance may be a number"),
+    # calls that both answer, or only PyTorch
     (r"unique_consecutive", r"result \d|tuple of", "PyTorch drops results that are asked for by position", r"^\(<[^>]*>, (True|False)"),
     (r"addbmm_$", r"refused: RuntimeError: copy_: ", "PyTorch gives what is written to another shape"),
     (r"addmv_?$", r"shape \(\d+,\) instead of \(1,\)", "of a matrix without elements PyTorch gives the input's shape", r"^\(<[^>]*>, <(\(0, \d+\)|\(\d+, 0\))"),
@@ -516,8 +563,11 @@ def make_calls(prepared, count, seed, journal, skip):
         finding = None
         if our_error is not None and ("cresset has a bug" in str(our_error) or isinstance(our_error, (SystemError, RecursionError))):
             finding = f"{type(our_error).__name__}: {our_error}"
+        elif their_error is not None and our_error is not None:
+            totals["neither"] += 1
         elif their_error is not None:
-            totals["neither" if our_error is not None else "only_ours"] += 1
+            totals["only_ours"] += 1
+            finding = f"answered where PyTorch says {type(their_error).__name__}: {str(their_error).replace(chr(10), ' ')}"
         elif our_error is not None:
             finding = f"refused: {type(our_error).__name__}: {str(our_error).replace(chr(10), ' ')}"
         else:

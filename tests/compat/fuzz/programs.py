@@ -124,6 +124,8 @@ def operands(lockstep, steps):
     starts = [tensors[name].untyped_storage().data_ptr() for name in named]
     if len(set(starts)) < len(starts):
         said.append("operands share memory")
+    if any(span(side.looks(tensors[name])) < tensors[name].numel() and 0 not in tensors[name].stride() for name in named):
+        said.append("elements overlap")
     return "; ".join(said)
 
 

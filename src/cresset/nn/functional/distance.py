@@ -17,6 +17,8 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
         raise RuntimeError(
             f"cosine_similarity: expected common dtype to be floating point, yet common dtype is {dtype}"
         )
+    if eps < 0:
+        raise RuntimeError(f"cosine_similarity: eps must be non-negative, got: {eps}")
     x1, x2 = cresset.broadcast_tensors(x1.to(dtype), x2.to(dtype))
     n1, n2 = (x.norm(2, dim, keepdim=True).clone() for x in (x1, x2))
     with cresset.no_grad():  # the gradient sees the norm even where it was raised to eps

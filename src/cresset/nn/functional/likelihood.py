@@ -200,12 +200,13 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
             "Please ensure they have the same size."
         )
     if input.device.type == "cpu" and input.numel():
-        low, high = (bound.item() for bound in cresset.aminmax(all_samples(input.detach())))
-        if not (low >= 0 and high <= 1):
-            raise RuntimeError(
-                "binary_cross_entropy: all elements of input should be between 0 and 1, "
-                f"they are between {low} and {high}"
-            )
+        for name, given in (("input", input), ("target", target)):
+            low, high = (bound.item() for bound in cresset.aminmax(all_samples(given.detach())))
+            if not (low >= 0 and high <= 1):
+                raise RuntimeError(
+                    f"binary_cross_entropy: all elements of {name} should be between 0 and 1, "
+                    f"they are between {low} and {high}"
+                )
     loss = cresset.binary_cross_entropy_elementwise(input, target)
     return reduce_loss(loss if weight is None else loss * weight, reduction)
 

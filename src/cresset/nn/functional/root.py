@@ -15,10 +15,13 @@ from .distance import cosine_similarity, pairwise_distance
 from .linear import bilinear
 from .padding import pad as _pad
 from .patches import channel_shuffle, native_channel_shuffle, pixel_shuffle, pixel_unshuffle
+from .reduction import reduce_loss
 
 
 def _named(reduction):
-    """The reduction with a number; those that stand for none give all losses."""
+    """The reduction with a number; those that stand for none give all losses. In words it is asked for in nn.functional."""
+    if isinstance(reduction, bool) or not isinstance(reduction, int):
+        raise TypeError(f"argument 'reduction' must be int, not {type(reduction).__name__}: 0 for none, 1 for mean, 2 for sum")
     return {1: "mean", 2: "sum"}.get(reduction, "none")
 
 
@@ -26,14 +29,14 @@ def _named(reduction):
 def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
     """nn.functional.binary_cross_entropy_with_logits, of shapes that may broadcast."""
     loss = _likelihood.losses_of_logits(input, target, weight, pos_weight)
-    return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
+    return reduce_loss(loss, _named(reduction))
 
 
 @autocast("float32")
 def kl_div(input, target, reduction=0, *, log_target=False):
     """nn.functional.kl_div."""
     loss = cresset.kl_div_elementwise(input, target, log_target)
-    return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
+    return reduce_loss(loss, _named(reduction))
 
 
 @autocast("float32")
@@ -58,7 +61,7 @@ def hinge_embedding_loss(input, target, margin=1.0, reduction=0):
 def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=0):
     """nn.functional.margin_ranking_loss."""
     loss = (-target * (input1 - input2) + float(margin)).clamp_min(0)
-    return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
+    return reduce_loss(loss, _named(reduction))
 
 
 @autocast("float32")
