@@ -1,5 +1,8 @@
 """torch.export beside PyTorch: the same modules give graphs of the same operators with the same arguments, and the same signatures."""
 
+import io
+
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -154,3 +157,56 @@ def test_wrong_dims_raise_pytorchs_exceptions(make):
         make(torch)
     with pytest.raises(type(theirs.value)):
         make(cresset)
+
+
+def numbers(t, values):
+    return [v.detach().double().numpy() if isinstance(v, t.Tensor) else v for v in values]
+
+
+@pytest.mark.parametrize("name", models(cresset))
+@pytest.mark.filterwarnings("ignore")
+def test_pytorch_reads_files_written_here(name):
+    cresset.manual_seed(0)
+    module, args = models(cresset)[name]
+    module.eval()
+    file = io.BytesIO()
+    cresset.export.save(cresset.export.export(module, args), file)
+    loaded = torch.export.load(io.BytesIO(file.getvalue())).module()
+    got = numbers(torch, torch.utils._pytree.tree_leaves(loaded(*(torch.from_numpy(a.numpy()) for a in args))))
+    want = numbers(cresset, cresset.pytree.tree_leaves(module(*args)))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", models(torch))
+@pytest.mark.filterwarnings("ignore")
+def test_files_written_by_pytorch_are_read_here(name):
+    torch.manual_seed(0)
+    module, args = models(torch)[name]
+    module.eval()
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(module, args), file)
+    loaded = cresset.export.load(io.BytesIO(file.getvalue())).module()
+    got = numbers(cresset, cresset.pytree.tree_leaves(loaded(*(cresset.from_numpy(a.numpy()) for a in args))))
+    want = numbers(torch, torch.utils._pytree.tree_leaves(module(*args)))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_free_sizes_go_both_ways():
+    def net(t):
+        class Net(t.nn.Module):
+            def forward(self, x):
+                return x.reshape(x.shape[0] * 2, -1), x.shape[0] * 2 + 1
+
+        return t.export.export(Net(), (t.zeros(4, 6),), dynamic_shapes={"x": {0: t.export.Dim("batch", min=2, max=8)}})
+
+    for writer, reader in ((torch, cresset), (cresset, torch)):
+        file = io.BytesIO()
+        writer.export.save(net(writer), file)
+        run = reader.export.load(io.BytesIO(file.getvalue())).module()
+        flat, number = run(reader.zeros(7, 6))
+        assert tuple(flat.shape) == (14, 3) and number == 15
+        with pytest.raises(AssertionError):
+            run(reader.zeros(9, 6))

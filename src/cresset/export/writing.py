@@ -159,7 +159,8 @@ class Writer:
     def compute(self, size):
         formula = self.symbols.formula(size)
         if formula is not None:
-            node = self._product([self.symbol(name) for name in formula.dimensions])
+            node = self._product(formula.dimensions)
+            text = "*".join(formula.dimensions)
         else:
             formula = shifted(size, self.seen.items())
             if formula is None:
@@ -168,20 +169,32 @@ class Writer:
                     f"can be found; {self.call.name}, {self.call.place}. Leave one of them out of {self.front.free}"
                 )
             node = self._size_of(*formula.dimensions[0])
+            text = node.meta["expression"]
         steps = (
-            (operator.mul, formula.factor, 1), (operator.add, formula.before, 0), (operator.floordiv, formula.divisor, 1),
-            (operator.mod, formula.modulus, 0), (operator.add, formula.after, 0),
+            (operator.mul, "*", formula.factor, 1), (operator.add, " + ", formula.before, 0), (operator.floordiv, "//", formula.divisor, 1),
+            (operator.mod, " % ", formula.modulus, 0), (operator.add, " + ", formula.after, 0),
         )  # fmt: skip
-        for function, number, neutral in steps:
+        for function, sign, number, neutral in steps:
             if number != neutral:
                 node = self.add(function, (node, number), {}, function.__name__.strip("_"))
-        node.meta["expression"] = self.symbols.text(size)
+                text = (
+                    f"{number}*{text}"
+                    if sign == "*"
+                    else f"({text}){sign}{number}"
+                    if sign in ("//", " % ")
+                    else f"{text}{sign}{number}"
+                )
+                node.meta["expression"] = text
+        node.meta["expression"] = self.symbols.text(size) if self.symbols.formula(size) is not None else text
         return node
 
-    def _product(self, nodes):
-        product, *rest = nodes
-        for node in rest:
-            product = self.add(operator.mul, (product, node), {}, "mul")
+    def _product(self, names):
+        """The node of a product of symbols."""
+        first, *rest = names
+        product, text = self.symbol(first), first
+        for name in rest:
+            product, text = self.add(operator.mul, (product, self.symbol(name)), {}, "mul"), f"{text}*{name}"
+            product.meta["expression"] = text
         return product
 
     def symbol(self, name):
@@ -192,6 +205,7 @@ class Writer:
             size = self._size_of(node, axis)
             if offset:
                 size = self.add(operator.sub, (size, offset), {}, "sub")
+                size.meta["expression"] = f"{factor}*{name}"
             if factor != 1:
                 size = self.add(operator.floordiv, (size, factor), {}, "floordiv")
             size.meta["expression"] = name

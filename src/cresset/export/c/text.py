@@ -67,7 +67,9 @@ def place(strides, names, offset=0):
 def loops(shape, body, names=None):
     """Loops over all places of a shape around some lines."""
     names = names or [f"i{k}" for k in range(len(shape))]
-    heads = [f"for (long {name} = 0; {name} < {size}; ++{name}) {{" for name, size in zip(names, shape, strict=True)] or ["{"]
+    heads = [
+        f"for (long {name} = 0; {name} < {size}; ++{name}) {{" for name, size in zip(names, shape, strict=True)
+    ] or ["{"]
     lines, depth = ["    " * k + head for k, head in enumerate(heads)], len(heads)
     lines += ["    " * depth + line for line in body.splitlines()]
     while depth:

@@ -1,0 +1,135 @@
+"""Files of exported programs."""
+
+import io
+import json
+import zipfile
+
+import pytest
+
+import cresset
+from cresset import nn
+from cresset.export import Dim, export, load, save
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+        self.register_buffer("scale", cresset.full((3,), 2.0))
+        self.register_buffer("shift", cresset.ones(3), persistent=False)
+        self.plain = cresset.tensor([1.0, 2.0, 3.0])
+
+    def forward(self, x, flag=True):
+        a, b = (self.fc(x) * self.scale + self.shift + self.plain).split([1, 2], 1)
+        return {"a": a.view(x.shape[0], -1), "b": b.max(1)[0]}, x.shape[0] * 2 + 1
+
+
+def saved(program):
+    file = io.BytesIO()
+    save(program, file)
+    return file.getvalue()
+
+
+def edited(content, change):
+    """The file with another model.json."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
+        for item in old.infolist():
+            data = old.read(item)
+            if item.filename.endswith("models/model.json"):
+                model = json.loads(data)
+                change(model)
+                data = json.dumps(model).encode()
+            new.writestr(item.filename, data)
+    return io.BytesIO(out.getvalue())
+
+
+def program():
+    return export(
+        Net(), (cresset.randn(5, 4), True), dynamic_shapes={"x": {0: Dim("batch", min=2, max=64)}, "flag": None}
+    )
+
+
+def test_a_program_comes_back_as_it_was(tmp_path):
+    first = program()
+    save(first, tmp_path / "net.pt2", extra_files={"note.txt": "hello"})
+    extra = {"note.txt": ""}
+    second = load(tmp_path / "net.pt2", extra_files=extra)
+    assert extra["note.txt"] == "hello"
+    assert str(second.graph_signature) == str(first.graph_signature)
+    assert [(n.op, n.name, str(n.target), str(n.args)) for n in second.graph.nodes] == [
+        (n.op, n.name, str(n.target), str(n.args)) for n in first.graph.nodes
+    ]
+    assert str(second.range_constraints) == str(first.range_constraints) == "{'batch': VR[2, 64]}"
+    assert list(second.state_dict) == list(first.state_dict) and isinstance(
+        second.state_dict["fc.weight"], nn.Parameter
+    )
+    assert cresset.equal(second.example_inputs[0][0], first.example_inputs[0][0])
+    x = cresset.randn(9, 4)
+    got, want = second.module()(x, True), first.module()(x, True)
+    assert got[1] == want[1] == 19 and all(cresset.equal(got[0][k], want[0][k]) for k in "ab")
+    with pytest.raises(AssertionError, match="x has size 65 in dimension 0, so that batch is 65"):
+        second.module()(cresset.randn(65, 4), True)
+
+
+def test_other_dtypes_survive():
+    class Cast(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("brief", cresset.tensor([1.5, -2.0], dtype=cresset.bfloat16))
+            self.register_buffer("number", cresset.tensor(7))
+            self.register_buffer("nothing", cresset.empty(0, 3))
+
+        def forward(self, x):
+            return x.to(cresset.bfloat16) + self.brief, self.number + 1, self.nothing.sum(0)
+
+    run = load(io.BytesIO(saved(export(Cast(), (cresset.ones(2),))))).module()
+    found = run(cresset.ones(2))
+    assert found[0].tolist() == [2.5, -1.0] and found[1].item() == 8 and found[2].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_what_is_no_program_is_refused(tmp_path):
+    with pytest.raises(RuntimeError, match="this is no .pt2 file"):
+        load(io.BytesIO(b"hello"))
+    other = io.BytesIO()
+    cresset.save({"a": cresset.ones(1)}, other)
+    with pytest.raises(RuntimeError, match="holds no exported program"):
+        load(io.BytesIO(other.getvalue()))
+    with pytest.raises(TypeError, match="must be an instance of 'ExportedProgram'"):
+        save(nn.ReLU(), tmp_path / "x.pt2")
+    assert not (tmp_path / "x.pt2").exists()
+
+
+def _set_target(text):
+    def change(model):
+        model["graph_module"]["graph"]["nodes"][0]["target"] = text
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change, problem",
+    [
+        (_set_target("os.system"), "os.system is no operator that a program may call"),
+        (_set_target("_operator.methodcaller"), "no operator that a program may call"),
+        (_set_target("torch.ops.aten.nothing.default"), "is not there"),
+        (_set_target("torch.ops.load_library.x.y"), "is not there"),
+        (lambda m: m["schema_version"].update(major=9), "version 9 of the format"),
+        (lambda m: m["graph_module"]["graph"]["nodes"].clear(), "not whole"),
+        (lambda m: m["graph_module"]["graph"]["inputs"].clear() or m["graph_module"]["signature"]["input_specs"].clear(), "not whole"),
+        (lambda m: m["graph_module"]["graph"]["tensor_values"]["x"]["sizes"][0].update({"as_expr": {"expr_str": "__import__('os')", "hint": None}}), "no formula"),
+    ],
+)  # fmt: skip
+def test_a_hostile_file_gets_an_error_and_never_code(change, problem):
+    with pytest.raises(RuntimeError, match=problem):
+        load(edited(saved(program()), change))
+
+
+def test_weights_that_are_too_short_are_refused():
+    content, out = saved(program()), io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
+        for item in old.infolist():
+            data = old.read(item)
+            new.writestr(item.filename, data[:8] if item.filename.endswith("weight_0") else data)
+    with pytest.raises(RuntimeError, match="'fc.weight' has 8 bytes, too few"):
+        load(io.BytesIO(out.getvalue()))
