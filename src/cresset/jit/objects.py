@@ -263,9 +263,9 @@ class RecursiveScriptModule(ScriptModule, _Methods):
             elif isinstance(kind, InterfaceType):
                 from .scripting import unit
 
-                self._modules[name] = self._from(unit.module_type(inner), inner, memo)
+                self._modules[name] = RecursiveScriptModule._from(unit.module_type(inner), inner, memo)
             elif isinstance(kind, ClassType):
-                self._modules[name] = self._from(kind, inner, memo)
+                self._modules[name] = RecursiveScriptModule._from(kind, inner, memo)
 
     def _hook(self, class_type):
         """Hooks that were compiled with the module run around forward, as those of any module do."""
@@ -279,6 +279,10 @@ class RecursiveScriptModule(ScriptModule, _Methods):
     @property
     def forward(self):
         return self._script_method("forward")
+
+    @property
+    def _class_type(self):
+        return self._script_type
 
     @property
     def original_name(self):
