@@ -60,7 +60,8 @@ def load_from(source, restore, extra_files=None):
 
 
 def _check_version(archive):
-    text = archive.beginning("version", 32) if "version" in archive else b""
+    place = next((name for name in (".data/version", "version") if name in archive), None)  # the first: since version 6
+    text = archive.beginning(place, 32) if place is not None else b""
     if not re.fullmatch(rb"\d{1,18}\s*", text):
         raise RuntimeError(f"jit.load: {archive.source.name} says no version; the file is truncated or damaged")
     version = int(text)

@@ -121,7 +121,7 @@ def _aten(to, node):
     namespace, _, name = node.kind().partition("::")
     function = aten_table.function(name) if namespace == "aten" else _custom(namespace, name, node)
     if function is None:
-        raise RuntimeError(f"{node.kind()}: no operator of this name runs here{_place(node)}")
+        return Resolved(node.inputs(), Missing(node.kind()))
     schema, inputs = _schema_of(node), node.inputs()
     if schema is None or len(schema.arguments) != len(inputs):
         found = Resolved(inputs, function, gives_list=_gives_list(node))
@@ -165,5 +165,11 @@ def _custom(namespace, name, node):
     return packet._overloads.get(overload or "default", packet)
 
 
-def _place(node):
-    return f"\n{node.range.highlight()}" if node.range is not None else ""
+class Missing:
+    """An operator that nothing here runs. A program may name it in a branch that is never taken, so that only running it is an error."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def __call__(self, *args):
+        raise NotImplementedError(f"{self.kind}: no operator of this name runs here")

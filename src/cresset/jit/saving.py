@@ -69,7 +69,7 @@ def to_bytes(m, _extra_files=None, folder="archive"):
         archive.write(name, text.encode())
     held.write_storages(archive, "constants")
     archive.write("constants.pkl", held.bytes())
-    archive.write("version", f"{FORMAT_VERSION}\n".encode())
+    archive.write(".data/version", f"{FORMAT_VERSION}\n".encode())
     archive.write("byteorder", sys.byteorder.encode())
     names = "".join(title.decode() for title, *_ in archive.entries)
     archive.write(".data/serialization_id", f"{zlib.crc32(names.encode()):020d}{archive.checksums:020d}".encode())

@@ -341,7 +341,9 @@ forms = {
     "glu": lambda input, dim=-1: _functional().glu(input, dim), "cuda": lambda input: input.cuda(), "cpu": lambda input: input.cpu(),
     "add": lambda a, b, alpha=1: cresset.add(a, b, alpha=alpha), "add_": lambda a, b, alpha=1: a.add_(b, alpha=alpha),
     "sub": lambda a, b, alpha=1: cresset.sub(a, b, alpha=alpha), "sub_": lambda a, b, alpha=1: a.sub_(b, alpha=alpha),
-    "linalg_norm": lambda *args, **kwargs: cresset.linalg.norm(*args, **kwargs),
+    "linalg_norm": lambda *args, **kwargs: cresset.linalg.norm(*args, **kwargs), "broadcast_tensors": lambda tensors: cresset.broadcast_tensors(*tensors),
+    "block_diag": lambda tensors: cresset.block_diag(*tensors), "cartesian_prod": lambda tensors: cresset.cartesian_prod(*tensors),
+    "meshgrid": lambda tensors, indexing="ij": cresset.meshgrid(*tensors, indexing=indexing), "einsum": lambda equation, tensors, path=None: cresset.einsum(equation, *tensors),
 }  # fmt: skip
 
 _PREFIXES = {"linalg_": "linalg", "fft_": "fft", "special_": "special"}
@@ -356,6 +358,10 @@ def function(name):
             return getattr(importlib.import_module(f"cresset.{module}"), name[len(prefix) :], None)
     if name.startswith("__"):
         return None
+    if name in ("_native_multi_head_attention", "_transformer_encoder_layer_fwd"):
+        from . import aten_transformer
+
+        return getattr(aten_transformer, name)
     return importlib.import_module("cresset.nn.functional.root").functions.get(name) or _of_layers(name)
 
 
