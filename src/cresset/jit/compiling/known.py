@@ -262,7 +262,7 @@ def _(emitter, tree, wanted):
     if len(tree.args) != 2:
         raise emitter.error(tree, "annotate takes a type and a value")
     type = emitter.read_annotation(tree.args[0], tree)
-    return emitter.as_declared(emitter.emit_value(tree.args[1], type), type, tree)
+    return emitter.as_declared(emitter.emit_value(tree.args[1], type), type, tree, convert=True)
 
 
 @known(marks._unwrap_optional)

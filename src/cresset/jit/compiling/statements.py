@@ -194,7 +194,7 @@ class Statements:
         if value.type().isSubtypeOf(wanted):
             return value
         try:
-            return carry_out(self, convert_plan(value, wanted, None, {}, False))
+            return carry_out(self, convert_plan(value, wanted, None, {}, convert))
         except Mismatch:
             raise self.error(
                 tree,
@@ -387,11 +387,11 @@ class Statements:
             return
         self.bind(tree.target, self.as_declared(self.emit_value(tree.value, wanted), wanted, tree), tree, wanted)
 
-    def as_declared(self, value, wanted, tree):
-        """The value as its annotation says."""
+    def as_declared(self, value, wanted, tree, convert=False):
+        """The value as its annotation says; `convert`: a tensor may become the number that is asked for."""
         if not value.type().isSubtypeOf(wanted):
             try:
-                return carry_out(self, convert_plan(value, wanted, None, {}, False))
+                return carry_out(self, convert_plan(value, wanted, None, {}, convert))
             except Mismatch:
                 raise self.error(
                     tree,
