@@ -9,7 +9,11 @@ from typing import Dict, List, NamedTuple, Optional, Tuple  # noqa: F401, UP035 
 def make(torch):
     """{name: (make module, make arguments)}; the numbers are seeded by the caller."""
     nn, F = torch.nn, torch.nn.functional
-    image, rows, sequence = (lambda: (torch.randn(2, 3, 12, 12),)), (lambda: (torch.randn(4, 6),)), (lambda: (torch.randn(2, 5, 8),))
+    image, rows, sequence = (
+        (lambda: (torch.randn(2, 3, 12, 12),)),
+        (lambda: (torch.randn(4, 6),)),
+        (lambda: (torch.randn(2, 5, 8),)),
+    )
     layers = {
         "linear": (lambda: nn.Linear(6, 3), rows),
         "linear_without_bias": (lambda: nn.Linear(6, 3, bias=False), rows),
@@ -49,15 +53,42 @@ def make(torch):
         "cosine_similarity": (lambda: nn.CosineSimilarity(dim=1), lambda: (torch.randn(4, 6), torch.randn(4, 6))),
         "lstm_cell": (lambda: nn.LSTMCell(6, 4), rows),
         "gru_cell": (lambda: nn.GRUCell(6, 4), rows),
-        "multihead_attention": (lambda: nn.MultiheadAttention(8, 2, batch_first=True).eval(), lambda: (torch.randn(2, 5, 8),) * 3),
-        "transformer_encoder_layer": (lambda: nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), sequence),
+        "multihead_attention": (
+            lambda: nn.MultiheadAttention(8, 2, batch_first=True).eval(),
+            lambda: (torch.randn(2, 5, 8),) * 3,
+        ),
+        "transformer_encoder_layer": (
+            lambda: nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True),
+            sequence,
+        ),
         "sequential_mlp": (lambda: nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3), nn.Softmax(dim=1)), rows),
         "mse_loss": (lambda: nn.MSELoss(), lambda: (torch.randn(4, 6), torch.randn(4, 6))),
         "cross_entropy": (lambda: nn.CrossEntropyLoss(), lambda: (torch.randn(4, 6), torch.tensor([0, 1, 5, 2]))),
     }
-    for name in ("ReLU", "GELU", "SiLU", "Sigmoid", "Tanh", "ELU", "LeakyReLU", "Hardswish", "Softplus", "LogSoftmax", "PReLU", "Mish", "SELU", "Hardtanh", "GLU", "Softmax2d", "Threshold"):
+    for name in (
+        "ReLU",
+        "GELU",
+        "SiLU",
+        "Sigmoid",
+        "Tanh",
+        "ELU",
+        "LeakyReLU",
+        "Hardswish",
+        "Softplus",
+        "LogSoftmax",
+        "PReLU",
+        "Mish",
+        "SELU",
+        "Hardtanh",
+        "GLU",
+        "Softmax2d",
+        "Threshold",
+    ):
         options = {"LogSoftmax": {"dim": 1}, "Threshold": {"threshold": 0.1, "value": 2.0}}.get(name, {})
-        layers[f"activation_{name}"] = (lambda name=name, options=options: getattr(nn, name)(**options), image if name == "Softmax2d" else rows)
+        layers[f"activation_{name}"] = (
+            lambda name=name, options=options: getattr(nn, name)(**options),
+            image if name == "Softmax2d" else rows,
+        )
     return {**layers, **written(torch, nn, F, image, rows, sequence)}
 
 
@@ -65,7 +96,9 @@ def written(torch, nn, F, image, rows, sequence):
     class Cnn(nn.Module):
         def __init__(self):
             super().__init__()
-            self.features = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(2))
+            self.features = nn.Sequential(
+                nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(2)
+            )
             self.head = nn.Linear(8 * 6 * 6, 5)
 
         def forward(self, x):
@@ -253,7 +286,14 @@ def written(torch, nn, F, image, rows, sequence):
             a, b = x.chunk(2, dim=1)
             parts = x.split([2, 4], dim=1)
             joined = torch.cat([a, b, parts[1]], dim=1)
-            return joined.unsqueeze(0).expand(2, -1, -1), x.t(), x.reshape(-1, 2).squeeze(), torch.stack([a, b]), x.flip(0), x.repeat(1, 2)
+            return (
+                joined.unsqueeze(0).expand(2, -1, -1),
+                x.t(),
+                x.reshape(-1, 2).squeeze(),
+                torch.stack([a, b]),
+                x.flip(0),
+                x.repeat(1, 2),
+            )
 
     class NoGrad(nn.Module):
         def __init__(self):
@@ -276,7 +316,9 @@ def written(torch, nn, F, image, rows, sequence):
         def __init__(self):
             super().__init__()
             self.embed = nn.Embedding(20, 8)
-            self.layers = nn.ModuleList([nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True) for _ in range(2)])
+            self.layers = nn.ModuleList(
+                [nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True) for _ in range(2)]
+            )
             self.norm = nn.LayerNorm(8)
 
         def forward(self, tokens):
@@ -345,7 +387,10 @@ def written(torch, nn, F, image, rows, sequence):
             return self.second(self.first(x))
 
     tokens = lambda: (torch.tensor([[1, 2, 3], [4, 5, 19]]),)  # noqa: E731
-    boxes = lambda: (torch.tensor([[0.0, 0, 2, 2], [0, 0, 2, 1.9], [3, 3, 4, 4], [5, 5, 6, 6]]), torch.tensor([0.9, 0.8, 0.7, 0.1]))  # noqa: E731
+    boxes = lambda: (
+        torch.tensor([[0.0, 0, 2, 2], [0, 0, 2, 1.9], [3, 3, 4, 4], [5, 5, 6, 6]]),
+        torch.tensor([0.9, 0.8, 0.7, 0.1]),
+    )  # noqa: E731
     several = lambda: ([torch.randn(2, 2), torch.randn(2, 2)],)  # noqa: E731
     return {
         "cnn": (lambda: Cnn().eval(), image), "residual": (lambda: Residual().eval(), image), "branch": (Branch, rows), "loops": (Loops, lambda: (torch.randn(2, 6), 5)),

@@ -15,7 +15,18 @@ import jit_modules
 
 THEIRS, OURS = jit_modules.make(torch), jit_modules.make(cresset)
 # A recording has one path and no numbers as arguments; PyTorch does not record these.
-NOT_TRACED = {"loops", "typed", "detection", "dicts", "texts", "comprehensions", "branch", "typed_without_scale", "forks", "raises"}
+NOT_TRACED = {
+    "loops",
+    "typed",
+    "detection",
+    "dicts",
+    "texts",
+    "comprehensions",
+    "branch",
+    "typed_without_scale",
+    "forks",
+    "raises",
+}
 
 
 def to(lib, value):
@@ -32,7 +43,9 @@ def assert_same(want, got):
     if isinstance(want, torch.Tensor):
         assert tuple(want.shape) == tuple(got.shape) and str(want.dtype) == str(got.dtype)
         if want.is_floating_point():
-            torch.testing.assert_close(torch.tensor(got.detach().numpy()), want.detach(), rtol=1e-6, atol=1e-6, equal_nan=True)
+            torch.testing.assert_close(
+                torch.tensor(got.detach().numpy()), want.detach(), rtol=1e-6, atol=1e-6, equal_nan=True
+            )
         else:
             assert want.tolist() == got.tolist()
     elif isinstance(want, (list, tuple)):
@@ -93,7 +106,9 @@ def test_a_file_of_pytorchs_that_is_written_anew_still_runs_there(name, how):
 
 def test_extra_files_travel_both_ways(tmp_path):
     path = tmp_path / "theirs.pt"
-    torch.jit.save(torch.jit.script(THEIRS["linear"][0]()), path, _extra_files={"labels.txt": "a,b", "raw": b"\x00\x01"})
+    torch.jit.save(
+        torch.jit.script(THEIRS["linear"][0]()), path, _extra_files={"labels.txt": "a,b", "raw": b"\x00\x01"}
+    )
     extra = {"labels.txt": "", "raw": "", "absent": ""}
     module = cresset.jit.load(path, _extra_files=extra)
     assert extra == {"labels.txt": b"a,b", "raw": b"\x00\x01", "absent": b""}

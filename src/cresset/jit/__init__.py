@@ -58,6 +58,9 @@ _LATER = {
     **dict.fromkeys(("script", "script_method"), "scripting"),
     "Error": "failures",
     **dict.fromkeys(("trace", "trace_module", "TracerWarning", "TracingCheckError"), "tracing"),
+    **dict.fromkeys(("freeze", "optimize_for_inference", "run_frozen_optimizations"), "freezing"),
+    **dict.fromkeys(("last_executed_optimized_graph", "export_opnames", "set_module"), "inquiries"),
+    **dict.fromkeys(("jit_module_from_flatbuffer", "save_jit_module_to_flatbuffer"), "inquiries"),
     "save": "saving",
     "load": "loading",
 }

@@ -4,6 +4,8 @@ The instructions are described in native/bindings/program.cpp. A value's registe
 whose last reader is one branch of an `if` is released at the beginning of the other.
 """
 
+import weakref
+
 from .. import _native
 from . import steps
 
@@ -38,8 +40,18 @@ class _Later:
         return self.function.plan(*args)
 
 
+_last = None  # a weak reference
+
+
+def last_lowered():
+    """The graph that a program was made of last, or None."""
+    return _last() if _last is not None else None
+
+
 def lower(graph, name, qualified_name=None):
     """The Program of a graph. It takes the graph's inputs by position and gives its output; several outputs give a tuple."""
+    global _last
+    _last = weakref.ref(graph)
     return _Lowering(graph, name, qualified_name or name).result
 
 
