@@ -4,8 +4,12 @@ from .lowering import program
 from .typed_values import Mismatch, accept, give
 
 
+def _as_it_is(value):
+    return value
+
+
 class Door:
-    """Calls a Function from Python. `bound`: the object of a method, else None."""
+    """Calls a Function from Python; a method's object is its first argument."""
 
     __slots__ = ("_checks", "_function", "_give", "_names", "_program", "_schema")
 
@@ -15,6 +19,8 @@ class Door:
         arguments = self._schema.arguments
         self._names = [argument.name for argument in arguments]
         self._checks = [accept(argument.type) for argument in arguments]
+        if function.owner is not None:
+            self._checks[0] = _as_it_is  # a method is found through its object
         self._give = give(self._schema.returns)
 
     def __call__(self, args, kwargs):

@@ -21,6 +21,7 @@ from ..graph.types import (
 )
 from .builtins.strings import float_text
 from .steps import ALIASES
+from .typed_values import Mismatch, accept
 
 _RESERVED = {
     *keyword.kwlist, "torch", "ops", "CONSTANTS", "self", "fork", "inf", "nan", "infj", "nanj", "print", "range", "getattr", "annotate", "isinstance", "uninitialized",
@@ -253,6 +254,7 @@ class _Printer:
 
     def _header(self, function, graph):
         parts = []
+        defaulted = _defaulted(function.schema.arguments)
         for argument, value in zip(function.schema.arguments, graph.inputs(), strict=True):
             is_self = not parts and function.owner is not None
             if is_self:
@@ -261,7 +263,7 @@ class _Printer:
                 continue
             name = self._new_name(argument.name)
             self.names[value] = name
-            default = f"={_plain(argument.default_value, self.constants)}" if argument.has_default else ""
+            default = f"={_plain(argument.default_value, self.constants)}" if argument in defaulted else ""
             parts.append(f"{name}: {annotation(argument.type, self.found)}{default}")
         separator = ",\n    "
         self.lines += (
@@ -536,6 +538,20 @@ class _Printer:
             positional.pop()
         named = [f"{a.name}={text}" for a, value, text in given if a.keyword_only and not _is_default(a, value)]
         return [text for text, _ in positional] + named
+
+
+def _defaulted(arguments):
+    """The parameters whose defaults source can say: those at the end whose defaults have the parameter's type (one number for a list has not). Calls give all arguments."""
+    found = []
+    for argument in reversed(arguments):
+        if not argument.has_default:
+            break
+        try:
+            accept(argument.type)(argument.default_value)
+        except Mismatch:
+            break
+        found.append(argument)
+    return found
 
 
 def _is_default(argument, value):

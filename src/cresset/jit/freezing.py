@@ -7,7 +7,7 @@ import operator
 
 from .. import _native
 from ..graph import types as t
-from ..graph.function import Function
+from ..graph.function import Argument, Function, FunctionSchema
 from ..graph.graph import copy_node
 from ..graph.inline import inlined
 from .objects import RecursiveScriptModule, ScriptModule
@@ -67,7 +67,9 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
     for name, graph in graphs.items():
         graph.inputs()[0].setType(new)
         original = old.methods[name]
-        new.methods[name] = Function(original.qualified_name, original.schema, graph, new)
+        arguments = [Argument("self", new), *original.schema.arguments[1:]]
+        schema = FunctionSchema(original.schema.name, arguments, original.schema.returns)
+        new.methods[name] = Function(original.qualified_name, schema, graph, new)
     return made
 
 

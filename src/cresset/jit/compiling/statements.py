@@ -194,7 +194,7 @@ class Statements:
         if value.type().isSubtypeOf(wanted):
             return value
         try:
-            return carry_out(self, convert_plan(value, wanted, None, {}, convert))
+            return carry_out(self, convert_plan(value, wanted, None, {}, False))
         except Mismatch:
             raise self.error(
                 tree,
