@@ -1,4 +1,5 @@
 // The extension module cresset._native.
+#include "bindings/distributed.h"
 #include "bindings/profile.h"
 #include "bindings/program.h"
 
@@ -50,6 +51,7 @@ NB_MODULE(native_of_the_main_interpreter, m) {
     add_program(m.ptr());
     add_cuda(m.ptr());
     add_cuda_libraries(m.ptr());
+    add_distributed(m.ptr());
   } catch (...) {
     set_python_error();
     throw nanobind::python_error();

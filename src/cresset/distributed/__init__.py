@@ -1,26 +1,158 @@
-"""torch.distributed: several processes that work on one model. This build has none, as PyTorch's builds without it: `is_available()` says so,
-and programs that ask go on with one process.
-"""
+"""torch.distributed: several processes that work together. In a process that runs alone everything imports and a group of one
+works; between processes MPI carries the tensors."""
+
+from datetime import timedelta
 
 from ..show import missing_names as _missing_names
+from .collectives import (
+    P2POp,
+    all_gather,
+    all_gather_coalesced,
+    all_gather_into_tensor,
+    all_gather_single,
+    all_reduce,
+    all_reduce_coalesced,
+    all_to_all,
+    all_to_all_single,
+    barrier,
+    batch_isend_irecv,
+    broadcast,
+    gather,
+    irecv,
+    isend,
+    monitored_barrier,
+    recv,
+    reduce,
+    reduce_scatter,
+    reduce_scatter_single,
+    reduce_scatter_tensor,
+    scatter,
+    send,
+)
+from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
+from .group import DEFAULT_TIMEOUT as default_pg_timeout
+from .group import ProcessGroup
+from .objects import (
+    all_gather_object,
+    broadcast_object_list,
+    gather_object,
+    recv_object_list,
+    scatter_object_list,
+    send_object_list,
+)
+from .reductions import ReduceOp, _make_nccl_premul_sum
+from .rendezvous import register_rendezvous_handler, rendezvous
+from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
+from .work import Work
+from .world import (
+    Backend,
+    BackendConfig,
+    GroupMember,
+    destroy_process_group,
+    get_backend,
+    get_backend_config,
+    get_default_backend_for_device,
+    get_global_rank,
+    get_group_rank,
+    get_node_local_rank,
+    get_pg_count,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    group,
+    init_process_group,
+    is_initialized,
+    new_group,
+    new_subgroups,
+    new_subgroups_by_enumeration,
+    split_group,
+)
 
-__all__ = ["is_available"]
+__all__ = [
+    "Backend", "BackendConfig", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GroupMember",
+    "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "all_gather",
+    "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce",
+    "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
+    "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "gather", "gather_object", "get_backend",
+    "get_backend_config", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",
+    "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "irecv",
+    "is_available", "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
+    "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier", "new_group",
+    "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_op", "reduce_scatter",
+    "reduce_scatter_single", "reduce_scatter_tensor", "register_rendezvous_handler", "rendezvous", "scatter",
+    "scatter_object_list", "send", "send_object_list", "split_group", "supports_complex", "timedelta",
+]  # fmt: skip
+
+reduce_op = ReduceOp
 
 
 def is_available():
-    """Whether processes can work together: not in this build.
+    """Whether processes can work together.
 
     >>> cresset.distributed.is_available()
-    False
+    True
     """
+    return True
+
+
+def is_gloo_available():
+    """Whether "gloo" names an engine: it is MPI here, and in a group of one nothing is needed.
+
+    >>> cresset.distributed.is_gloo_available()
+    True
+    """
+    return True
+
+
+def is_mpi_available():
+    """Whether MPI can be opened."""
+    from .engines import mpi
+
+    return mpi.is_available()
+
+
+def is_nccl_available():
+    """Whether the engine of GPUs is there: not yet."""
     return False
 
 
-class ProcessGroup:
-    """The type of a group of processes, for annotations and isinstance. There is no such group in this build."""
+def is_ucc_available():
+    """Whether PyTorch's UCC engine is there: never here."""
+    return False
 
-    def __init__(self, *args, **kwargs):
-        raise RuntimeError("ProcessGroup: torch.distributed is not available in this build")
+
+def is_xccl_available():
+    """Whether the engine of Intel's GPUs is there: never here."""
+    return False
+
+
+def is_backend_available(backend):
+    """Whether an engine is there, by its name.
+
+    >>> cresset.distributed.is_backend_available("gloo")
+    True
+    """
+    return {"gloo": is_gloo_available, "mpi": is_mpi_available, "nccl": is_nccl_available}.get(backend.lower(), lambda: False)()
+
+
+def is_torchelastic_launched():
+    """Whether torchrun started this process.
+
+    >>> cresset.distributed.is_torchelastic_launched()
+    False
+    """
+    import os
+
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def supports_complex(reduceOp):
+    """Whether complex tensors can be reduced so.
+
+    >>> cresset.distributed.supports_complex(cresset.distributed.ReduceOp.MAX)
+    False
+    """
+    return reduceOp not in (ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PRODUCT, ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 
 
 __getattr__ = _missing_names.of(__name__)

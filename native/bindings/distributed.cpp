@@ -1,0 +1,77 @@
+// cresset._native.distributed: exchanges by MPI and signs of life, as plain functions on addresses; cresset/distributed makes
+// PyTorch's functions of them.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/arguments.h"
+#include "bindings/distributed.h"
+#include "distributed/heartbeat.h"
+#include "distributed/mpi.h"
+
+namespace cresset {
+namespace {
+
+namespace nb = nanobind;
+
+// Runs f without the interpreter's lock; its errors become Python's.
+template <class F>
+auto unlocked(F&& f) {
+  try {
+    const nb::gil_scoped_release release;
+    return f();
+  } catch (...) {
+    set_python_error();
+    throw nb::python_error();
+  }
+}
+
+Dtype dtype_from(PyObject* o) {
+  const std::optional<Dtype> dtype = to_dtype(o);
+  if (!dtype) throw nb::type_error("begin: expects a dtype");
+  return *dtype;
+}
+
+const char* const kStates[] = {"waiting", "moving", "done", "different", "failed"};
+
+}  // namespace
+
+void add_distributed(PyObject* module) {
+  nb::module_ m = nb::borrow<nb::module_>(module).def_submodule("distributed", "Exchanges between processes.");
+  m.def("open_mpi", [](const std::string& path) { unlocked([&] { mpi::open(path); }); }, "Open the library at a path.");
+  m.def("is_mpi_open", &mpi::is_open, "Whether a library is open.");
+  m.def("start_mpi", [] { unlocked(mpi::start); }, "Start MPI, once in a process.");
+  m.def("finish_mpi", [] { unlocked(mpi::finish); }, "End it.");
+
+  nb::class_<mpi::Exchange>(m, "Exchange", "An exchange on its way.")
+      .def_prop_ro("state", [](const mpi::Exchange& e) { return kStates[static_cast<int>(e.state())]; })
+      .def_prop_ro("problem", &mpi::Exchange::problem)
+      .def_prop_ro("source", &mpi::Exchange::source);
+  nb::class_<mpi::Channel>(m, "Channel", "A group of processes that exchange in a fixed order.")
+      .def_static("world", [] { return unlocked(mpi::Channel::world); })
+      .def("among", [](const mpi::Channel& c, const std::vector<int>& ranks, int tag) {
+        return unlocked([&] { return c.among(ranks, tag); });
+      })
+      .def_prop_ro("rank", &mpi::Channel::rank)
+      .def_prop_ro("size", &mpi::Channel::size)
+      .def("begin",
+           [](mpi::Channel& c, int kind, uintptr_t from, uintptr_t to, int64_t count, nb::handle dtype, int reduction, int root,
+              int tag, int64_t fingerprint, std::vector<int64_t> sent, std::vector<int64_t> received) {
+             mpi::Plan plan{static_cast<mpi::Kind>(kind), reinterpret_cast<const void*>(from), reinterpret_cast<void*>(to), count,
+                            dtype_from(dtype.ptr()), static_cast<mpi::Reduction>(reduction), root, tag, fingerprint,
+                            std::move(sent), std::move(received)};
+             return unlocked([&] { return c.begin(std::move(plan)); });
+           })
+      .def("poll", [](mpi::Channel& c, const mpi::Exchange& e, int64_t microseconds) {
+        return unlocked([&] { return c.poll(e, microseconds); });
+      })
+      .def("abandon", &mpi::Channel::abandon);
+
+  nb::class_<Heartbeat>(m, "Heartbeat", "A thread that writes a message to a socket each so many seconds.")
+      .def("__init__", [](Heartbeat* self, int socket, nb::bytes message, double seconds) {
+        new (self) Heartbeat(socket, std::string(message.c_str(), message.size()), seconds);
+      });
+}
+
+}  // namespace cresset

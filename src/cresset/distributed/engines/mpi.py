@@ -1,0 +1,173 @@
+"""The engine between processes: MPI, by its standard ABI."""
+
+import atexit
+import contextlib
+import importlib.metadata
+import os
+import socket
+import uuid
+from datetime import timedelta
+
+from ... import _native
+from ..errors import DistBackendError
+from . import Kind, pmi
+
+LIBRARY = "libmpi_abi.so.1"
+
+
+class _Job:
+    """The MPI of this process: started once, kept until it ends."""
+
+    answers = world = name = None
+    broken = False
+    owner = 0
+
+
+def libraries():
+    """Where the library may be: what CRESSET_MPI names, where the system looks, in the package mpich."""
+    if path := os.environ.get("CRESSET_MPI"):
+        return [path]
+    found = [LIBRARY]
+    try:
+        files = importlib.metadata.files("mpich") or []
+    except importlib.metadata.PackageNotFoundError:
+        files = []
+    return found + [str(file.locate()) for file in files if file.name == LIBRARY]
+
+
+def open_library():
+    """Open MPI; DistBackendError says how to get it."""
+    problems = []
+    for path in libraries():
+        try:
+            _native.distributed.open_mpi(path)
+            return
+        except RuntimeError as error:
+            problems.append(str(error))
+    raise DistBackendError(
+        "init_process_group: more than one process needs MPI, and there is none here. `pip install cresset[distributed]` brings "
+        f"MPICH; or CRESSET_MPI names a libmpi_abi. ({'; '.join(problems)})"
+    )
+
+
+def is_available():
+    """Whether the library can be opened."""
+    try:
+        open_library()
+    except DistBackendError:
+        return False
+    return True
+
+
+def world(store, rank, size, timeout):
+    """The engine of all `size` processes that meet in `store`.
+
+    Args:
+        store: of this group alone.
+        timeout: seconds to wait for the others.
+    """
+    open_library()
+    patience = timedelta(seconds=timeout)
+    if _Job.owner not in (0, os.getpid()):
+        raise DistBackendError("init_process_group: MPI was started before this process was forked; start it anew (spawn)")
+    if _Job.broken:
+        raise DistBackendError("init_process_group: an earlier error has broken MPI in this process; start a new process")
+    first = _Job.world is None
+    store.set(f"host/{rank}", socket.gethostname() if first else "")
+    hosts = store_values(store, "host", size, patience)
+    if first and all(hosts):
+        _start(store, rank, size, hosts, patience)
+    elif first or any(hosts):
+        raise DistBackendError("init_process_group: some of the processes were in a group before and some were not")
+    store.set(f"place/{rank}", f"{_Job.name} {_Job.world.rank}")
+    places = [text.split() for text in store_values(store, "place", size, patience)]
+    if len({job for job, _ in places}) > 1:
+        raise DistBackendError("init_process_group: the processes were in different groups before; start new ones")
+    order = [int(place) for _, place in places]
+    if order == list(range(_Job.world.size)):
+        return Mpi(_Job.world)
+    return Mpi(_Job.world.among(order, 1 + int(store.add("tag", 0))))
+
+
+def store_values(store, name, size, patience):
+    """What each rank has set under a name."""
+    keys = [f"{name}/{rank}" for rank in range(size)]
+    store.wait(keys, patience)
+    return [value.decode() for value in store.multi_get(keys)]
+
+
+def _start(store, rank, size, hosts, patience):
+    if not pmi.is_launched_by_mpi():
+        if rank == 0:
+            store.set("job", uuid.uuid4().hex)
+        store.wait(["job"], patience)
+        _Job.answers = pmi.Answers(store.clone(), rank, size, "cresset" + store.get("job").decode(), hosts)
+    try:
+        _native.distributed.start_mpi()
+    finally:
+        if _Job.answers is not None:
+            _Job.answers.forget()
+    _Job.world, _Job.name, _Job.owner = _native.distributed.Channel.world(), uuid.uuid4().hex, os.getpid()
+    if rank == 0:
+        store.set("name", _Job.name)
+    store.wait(["name"], patience)
+    _Job.name = store.get("name").decode()
+    store.barrier("attached", size, patience)
+    _forget_shared_memory()
+    if _Job.world.size != size or _Job.world.rank != rank:
+        raise DistBackendError(
+            f"init_process_group: MPI says rank {_Job.world.rank} of {_Job.world.size}, the environment {rank} of {size}"
+        )
+    atexit.register(_end)
+
+
+def _forget_shared_memory():
+    """Take the names of the job's shared memory away: all have opened it, and what ends it may be a kill."""
+    with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
+        for path in {line.split(maxsplit=5)[5].strip() for line in maps if "/dev/shm/mpich_shm_" in line}:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+def _end():
+    if _Job.owner == os.getpid() and not _Job.broken:
+        _native.distributed.finish_mpi()
+
+
+class Mpi:
+    """A group of processes that exchange by MPI."""
+
+    def __init__(self, channel):
+        self.channel, self.rank, self.size = channel, channel.rank, channel.size
+
+    def begin(self, kind, source, target, reduction=0, root=0, tag=0, fingerprint=0, sent=(), received=()):
+        some = source if source is not None else target
+        count = 0 if some is None else some.numel()
+        if kind in (Kind.ALL_GATHER, Kind.GATHER):
+            count = source.numel()
+        elif kind in (Kind.SCATTER, Kind.REDUCE_SCATTER):
+            count = target.numel()
+        return self.channel.begin(
+            int(kind),
+            0 if source is None else source.data_ptr(),
+            0 if target is None else target.data_ptr(),
+            count,
+            _native.uint8 if some is None else some.dtype,
+            reduction,
+            root,
+            tag,
+            fingerprint,
+            list(sent),
+            list(received),
+        )
+
+    def poll(self, exchange, microseconds):
+        """What became of an exchange: "done", "different", "failed", or None if it is on its way."""
+        return exchange.state if self.channel.poll(exchange, microseconds) else None
+
+    def among(self, ranks, tag):
+        return Mpi(self.channel.among(list(ranks), tag))
+
+    def abandon(self):
+        _Job.broken = True
+        self.channel.abandon()
