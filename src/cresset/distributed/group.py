@@ -215,6 +215,8 @@ class ProcessGroup:
         try:
             self._say(record)
             heard = self._heard(record, 2.0)
+            with contextlib.suppress(DistStoreError):  # whoever holds the store stays until all have read
+                self._store.barrier(f"heard/{record.number}", self.size(), timedelta(seconds=2))
         except DistError as error:
             return f"the ranks do not call the same (this one: {record}); the store cannot be asked: {error}"
         by_call = {}

@@ -132,6 +132,8 @@ def _forget_shared_memory():
 def _end():
     if _Job.owner == os.getpid() and not _Job.broken:
         _native.distributed.finish_mpi()
+        if _Job.answers is not None:
+            _Job.answers.answer_the_last()
 
 
 class Mpi:

@@ -1,0 +1,1 @@
+"""torch.distributed.elastic: agents that start the processes of a job, watch them and start them again."""
