@@ -1,9 +1,7 @@
 """Groups of processes: who is in them, what carries their exchanges, and what they say when one of them fails."""
 
 import contextlib
-import json
 import os
-import socket
 import sys
 from collections import deque
 from datetime import timedelta
@@ -195,11 +193,16 @@ class ProcessGroup:
 
     def _say(self, record):
         """Tell the others what this process does."""
+        import json
+        import socket
+
         text = {"rank": self._ranks[self.rank()], "host": socket.gethostname(), "what": str(record)}
         self._store.set(f"said/{record.number}/{self.rank()}", json.dumps(text))
 
     def _heard(self, record, seconds):
         """What the others said, by rank of the group; None of those who say nothing."""
+        import json
+
         heard = {}
         for rank in range(self.size()):
             key = f"said/{record.number}/{rank}"

@@ -2,7 +2,6 @@
 
 import os
 from datetime import timedelta
-from urllib.parse import parse_qs, urlsplit
 
 from .store import FileStore, PrefixStore, TCPStore
 
@@ -27,6 +26,8 @@ def rendezvous(url, rank=-1, world_size=-1, **kwargs):
         raise RuntimeError(f"`url` must be a string. {type(url)}: {url}")
     if not isinstance(rank, int) or not isinstance(world_size, int):
         raise RuntimeError(f"`rank` and `world_size` must be integers, not {rank!r} and {world_size!r}")
+    from urllib.parse import parse_qs, urlsplit
+
     parts = urlsplit(url)
     query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
     rank = rank if rank >= 0 else int(query.get("rank", -1))
@@ -65,6 +66,8 @@ def _by_environment(url, rank=-1, world_size=-1, timeout=timedelta(minutes=5), *
 
 
 def _by_address(url, rank=-1, world_size=-1, timeout=timedelta(minutes=5), **kwargs):
+    from urllib.parse import urlsplit
+
     parts = urlsplit(url)
     if not parts.hostname or parts.port is None:
         raise ValueError(f"Error initializing torch.distributed using {url}: tcp://host:port expected, a part is missing")
@@ -73,6 +76,8 @@ def _by_address(url, rank=-1, world_size=-1, timeout=timedelta(minutes=5), **kwa
 
 
 def _by_file(url, rank=-1, world_size=-1, timeout=timedelta(minutes=5), **kwargs):
+    from urllib.parse import urlsplit
+
     path = urlsplit(url).path
     if not path:
         raise ValueError(f"Error initializing torch.distributed using {url}: a path is missing")

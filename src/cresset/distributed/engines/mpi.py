@@ -130,7 +130,10 @@ def _forget_shared_memory():
 
 
 def _end():
-    if _Job.owner == os.getpid() and not _Job.broken:
+    """End MPI, if the program has let go of its groups. If it has not, others may never come, and none is waited for."""
+    from ..world import is_initialized
+
+    if _Job.owner == os.getpid() and not _Job.broken and not is_initialized():
         _native.distributed.finish_mpi()
         if _Job.answers is not None:
             _Job.answers.answer_the_last()

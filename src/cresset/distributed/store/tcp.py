@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import socket
 import threading
 import time
 from datetime import timedelta
@@ -11,7 +10,6 @@ from ..errors import DistNetworkError, DistStoreError
 from . import wire
 from .base import DEFAULT_TIMEOUT, Store, seconds
 from .hash import too_late
-from .server import Server, listen
 
 SERVERS = {}  # (host, port) -> Server, of this process
 
@@ -55,6 +53,8 @@ class TCPStore(Store):
         if multi_tenant and place in SERVERS and SERVERS[place].thread.is_alive():
             self._server = SERVERS[place]
             return
+        from .server import Server, listen
+
         try:
             listener = listen(self._host, self._port, descriptor)
         except OSError as error:
@@ -66,6 +66,8 @@ class TCPStore(Store):
         self._server = SERVERS[(self._host, self._port)] = Server(listener)
 
     def _connect(self, patience):
+        import socket
+
         deadline, pause = time.monotonic() + patience, 0.01
         while True:
             try:

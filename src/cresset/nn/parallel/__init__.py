@@ -1,4 +1,5 @@
-"""One process, several GPUs: PyTorch's torch.nn.parallel. A batch is scattered, the model replicated, its copies applied, their results gathered."""
+"""PyTorch's torch.nn.parallel. Several GPUs in one process: a batch is scattered, the model replicated, its copies applied,
+their results gathered. Several processes: the same model in each, with averaged gradients."""
 
 from ...show import missing_names as _missing_names
 from .data_parallel import DataParallel, data_parallel
