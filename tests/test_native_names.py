@@ -172,10 +172,6 @@ def test_package_files_are_refused_in_words():
         torch.package.PackageExporter("out.pt")
 
 
-def test_distributed_says_that_it_is_not_available():
-    assert torch.distributed.is_available() is False
-
-
 class TestNamesBesideTheNativeModule:
     def test_an_ordered_set_is_a_set_that_keeps_the_order(self):
         from cresset.utils._ordered_set import OrderedSet

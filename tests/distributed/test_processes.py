@@ -288,3 +288,47 @@ def test_signals_end_all(tmp_path):
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+def test_batch_norm_over_all_processes_is_that_of_the_whole_batch(job):
+    done = job(START + """
+import copy
+import cresset.nn as nn
+torch.manual_seed(0)
+whole = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(12, 2)).double()
+part = nn.parallel.DistributedDataParallel(nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(whole)))
+one, all_ = torch.optim.SGD(part.parameters(), 0.1), torch.optim.SGD(whole.parameters(), 0.1)
+for step in range(5):
+    x, y = torch.randn(6, 2, 4, 4, dtype=torch.float64), torch.randn(6, 2, dtype=torch.float64)
+    for net, optimizer, a, b in ((part, one, x[rank::size], y[rank::size]), (whole, all_, x, y)):
+        optimizer.zero_grad()
+        (net(a) - b).square().mean().backward()
+        optimizer.step()
+for (name, p), q in zip(part.module.state_dict().items(), whole.state_dict().values()):
+    assert torch.allclose(p, q, rtol=1e-9, atol=1e-9), (name, p, q)
+print("good")
+""")
+    assert done.status == 0 and done.out.count("good") == 2, done.err
+
+
+def test_collectives_have_derivatives(job):
+    done = job(START + """
+from cresset.distributed.nn import functional as F
+x = torch.full((2,), rank + 1.0, requires_grad=True)
+(F.all_reduce(x) * (rank + 1)).sum().backward()
+assert x.grad.tolist() == [3, 3]
+x.grad = None
+sum((part * (i + 1) * (rank + 1)).sum() for i, part in enumerate(F.all_gather(x))).backward()
+assert x.grad.tolist() == [3.0 * (rank + 1)] * 2
+x.grad = None
+(F.broadcast(x, 1) * (rank + 1)).sum().backward()
+assert x.grad.tolist() == ([3, 3] if rank == 1 else [0, 0])
+x.grad = None
+(F.reduce_scatter(torch.zeros(1), list(x.split(1))) * (rank + 1)).sum().backward()
+assert x.grad.tolist() == [1, 2]
+x.grad = None
+(F.all_to_all_single(torch.zeros(2), x) * torch.tensor([1.0, 10.0]) * (rank + 1)).sum().backward()
+assert x.grad.tolist() == [[1, 2], [10, 20]][rank]
+print("good")
+""")
+    assert done.status == 0 and done.out.count("good") == 2, (done.out, done.err)

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 # The floors, lowest first. The folders of native/:
-NATIVE = [["base"], ["tensor"], ["dispatch"], ["autograd"], ["ops"], ["cuda"], ["bindings"]]
+NATIVE = [["base"], ["tensor"], ["dispatch"], ["autograd"], ["ops"], ["cuda"], ["distributed"], ["bindings"]]
 
 # The modules and packages of cresset/ ("" is the package itself, which shows everything to the user). A module inside a package may
 # have a floor of its own: "show.summary".

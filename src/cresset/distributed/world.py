@@ -63,7 +63,7 @@ class World:
     default = None
     groups = {}  # ProcessGroup -> {global rank: rank in the group}
     count = 0
-    made = 0  # groups beside it
+    numbered = 0  # groups beside it
     member = None
     store = None
 
@@ -187,7 +187,7 @@ def init_process_group(
     made = ProcessGroup(engine, range(world_size), inner, "0", name, timeout, "default_pg", member, device)
     World.default, World.member, World.store = made, member, store
     World.groups = {made: {r: r for r in range(world_size)}}
-    World.made = 0
+    World.numbered = 0
     if world_size > 1:  # nobody goes on before all are there
         inner.barrier("ready", world_size, inner.timeout)
 
@@ -239,11 +239,11 @@ def new_group(
         raise ValueError("new_group: the new group's world size should be positive")
     timeout = world._timeout if timeout is None else _checked_timeout(timeout, "new_group")
     name = world._backend if backend is None else next(iter(BackendConfig(backend).device_backend_map.values()))
-    World.made += 1
+    World.numbered += 1
     text = "_".join(map(str, ranks))
-    number = f"local_{text}" if use_local_synchronization else str(World.made)
+    number = f"local_{text}" if use_local_synchronization else str(World.numbered)
     if use_local_synchronization:
-        World.made -= 1
+        World.numbered -= 1
         number += f"_{sum(1 for g in World.groups if g.group_name.startswith(number))}"
     mine = world.rank()
     if mine not in ranks:
@@ -253,7 +253,7 @@ def new_group(
         engine = Alone()
     else:
         store.barrier("making", len(ranks), min(timeout, timedelta(minutes=5)))  # then making it does not wait
-        tag = World.made if not use_local_synchronization else 10000 + sum(ranks)
+        tag = World.numbered if not use_local_synchronization else 10000 + sum(ranks)
         engine = world._engine.among(ranks, tag % 15000 + 1)
     made = ProcessGroup(engine, ranks, store, number, name, timeout, group_desc or "undefined", World.member, device_id)
     World.groups[made] = {r: i for i, r in enumerate(ranks)}

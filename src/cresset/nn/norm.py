@@ -128,7 +128,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """BatchNorm over the batches of all processes. In a single process it is an ordinary BatchNorm."""
+    """BatchNorm over the batches of all processes of a group. In a single process it is an ordinary BatchNorm."""
 
     def __init__(
         self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None, device=None,
@@ -142,6 +142,46 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
         if input.size(1) == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def forward(self, input):
+        if not self._several_processes():
+            return super().forward(input)
+        self._check_input_dim(input)
+        from ..distributed.nn.functional import all_reduce  # upward: the statistics are those of all processes
+
+        dims = [d for d in range(input.dim()) if d != 1]
+        shape = [1, -1] + [1] * (input.dim() - 2)
+        exact = input.float() if input.dtype in (cresset.float16, cresset.bfloat16) else input
+        here = input.numel() // input.size(1)
+        count = all_reduce(cresset.tensor([float(here)], dtype=exact.dtype, device=input.device), group=self.process_group)
+        mean = all_reduce(exact.sum(dims), group=self.process_group) / count
+        centered = exact - mean.view(shape)
+        variance = all_reduce((centered * centered).sum(dims), group=self.process_group) / count
+        self._track(mean, variance, count)
+        result = centered * (variance + self.eps).rsqrt().view(shape)
+        if self.weight is not None:
+            result = result * self.weight.view(shape)
+        if self.bias is not None:
+            result = result + self.bias.view(shape)
+        return result.to(input.dtype)
+
+    def _several_processes(self):
+        """Whether there are others whose batches count: in training, or where no statistics are kept."""
+        if not self.training and self.running_mean is not None:
+            return False
+        from .. import distributed  # upward: is there a group, and of how many?
+
+        return distributed.is_initialized() and distributed.get_world_size(self.process_group) > 1
+
+    def _track(self, mean, variance, count):
+        if not self.training or not self.track_running_stats:
+            return
+        with cresset.no_grad():
+            self.num_batches_tracked.add_(1)
+            factor = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+            unbiased = variance * (count / (count - 1).clamp(min=1))
+            self.running_mean.lerp_(mean.to(self.running_mean.dtype), factor)
+            self.running_var.lerp_(unbiased.to(self.running_var.dtype), factor)
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
