@@ -30,7 +30,14 @@ def job(tmp_path):
     def run(program, processes=2, options=(), seconds=120):
         file = tmp_path / "program.py"
         file.write_text("import cresset as torch\nimport cresset.distributed as dist\n" + textwrap.dedent(program))
-        command = [sys.executable, "-m", "cresset.distributed.run", "--standalone", f"--nproc-per-node={processes}", *options]
+        command = [
+            sys.executable,
+            "-m",
+            "cresset.distributed.run",
+            "--standalone",
+            f"--nproc-per-node={processes}",
+            *options,
+        ]
         path = os.pathsep.join([SOURCES, os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "PYTHONPATH": path, "FOLDER": str(tmp_path)}
         done = subprocess.run([*command, str(file)], env=environment, capture_output=True, text=True, timeout=seconds)

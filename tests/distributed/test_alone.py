@@ -202,7 +202,9 @@ def test_the_import_is_quick():
     )
     shares, environment = [], {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}  # the first one may compile the files
     for _ in range(5):
-        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60
+        )
         share, opened = done.stdout.split()
         shares.append(float(share))
         assert opened == "False"

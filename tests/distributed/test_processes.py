@@ -14,7 +14,9 @@ rank, size = dist.get_rank(), dist.get_world_size()
 
 @pytest.mark.parametrize("processes", [2, 3])
 def test_collectives(job, processes):
-    done = job(START + """
+    done = job(
+        START
+        + """
 total = size * (size + 1) // 2
 for op, wanted in ((dist.ReduceOp.SUM, total), (dist.ReduceOp.AVG, total / size), (dist.ReduceOp.MAX, size), (dist.ReduceOp.MIN, 1)):
     x = torch.full((2, 3), float(rank + 1))
@@ -70,12 +72,16 @@ assert x.item() == (rank - 1) % size
 dist.monitored_barrier()
 print("good")
 dist.destroy_process_group()
-""", processes)
+""",
+        processes,
+    )
     assert done.status == 0 and done.out.count("good") == processes, done.err
 
 
 def test_objects(job):
-    done = job(START + """
+    done = job(
+        START
+        + """
 every = [None] * size
 dist.all_gather_object(every, {"rank": rank, "x": torch.ones(rank + 1)})
 assert [e["rank"] for e in every] == [0, 1] and every[1]["x"].tolist() == [1, 1]
@@ -94,12 +100,15 @@ else:
     got = [None, None]
     assert dist.recv_object_list(got, 0) == 0 and got == [1, "two"]
 print("good")
-""")
+"""
+    )
     assert done.status == 0 and done.out.count("good") == 2, done.err
 
 
 def test_groups_of_some(job):
-    done = job(START + """
+    done = job(
+        START
+        + """
 low, high = dist.new_group([0, 1]), dist.new_group([1, 2])
 x = torch.tensor([rank + 1.0])
 if rank < 2:
@@ -121,12 +130,16 @@ dist.init_process_group("gloo")
 dist.all_reduce(x)
 assert x.item() == 9
 print("good")
-""", 3)
+""",
+        3,
+    )
     assert done.status == 0 and done.out.count("good") == 3, done.err
 
 
 def test_models_stay_alike_and_learn_as_one(job):
-    done = job(START + """
+    done = job(
+        START
+        + """
 import copy
 import cresset.nn as nn
 from cresset.nn.parallel import DistributedDataParallel as DDP
@@ -158,18 +171,22 @@ mine = model[3].bias.grad.clone()
 wrapped(torch.zeros(1, 6)).sum().backward()
 assert model[3].bias.grad.tolist() == [2.0] * 3 and mine.tolist() == [1.0] * 3
 print("good")
-""")
+"""
+    )
     assert done.status == 0 and done.out.count("good") == 2, done.err
 
 
 def test_models_that_differ_are_refused(job):
-    done = job(START + """
+    done = job(
+        START
+        + """
 import cresset.nn as nn
 try:
     nn.parallel.DistributedDataParallel(nn.Linear(2, 2 + rank))
 except RuntimeError as error:
     print("refused", error)
-""")
+"""
+    )
     assert done.out.count("refused DistributedDataParallel: the models of rank 0 and rank 1 differ") == 2, done.err
 
 
@@ -177,14 +194,19 @@ except RuntimeError as error:
     "name, program, words",
     [
         ("another size", "dist.all_reduce(torch.ones(2 + rank))", ["[2] of torch.float32", "[3] of torch.float32"]),
-        ("another dtype", "dist.all_reduce(torch.ones(2, dtype=[torch.float32, torch.int64][rank]))", ["torch.float32", "torch.int64"]),
-        ("another operation", "dist.barrier() if rank else dist.all_reduce(torch.ones(2))", ["barrier()", "all_reduce([2]"]),
-        ("another reduction", "dist.all_reduce(torch.ones(2), [dist.ReduceOp.SUM, dist.ReduceOp.MAX][rank])", ["SUM", "MAX"]),
+        ("another dtype", "dist.all_reduce(torch.ones(2, dtype=[torch.float32, torch.int64][rank]))",
+            ["torch.float32", "torch.int64"]),
+        ("another operation", "dist.barrier() if rank else dist.all_reduce(torch.ones(2))",
+            ["barrier()", "all_reduce([2]"]),
+        ("another reduction", "dist.all_reduce(torch.ones(2), [dist.ReduceOp.SUM, dist.ReduceOp.MAX][rank])",
+            ["SUM", "MAX"]),
         ("another root", "dist.broadcast(torch.ones(2), rank)", ["src=0", "src=1"]),
     ],
 )  # fmt: skip
 def test_processes_that_do_not_do_the_same_say_who_does_what(job, name, program, words):
-    done = job(START + f"""
+    done = job(
+        START
+        + f"""
 import os, time
 start = time.time()
 try:
@@ -192,22 +214,31 @@ try:
 except dist.DistBackendError as error:
     words = f"rank {{rank}} after {{time.time() - start:.1f}}: {{error}}".replace(chr(10), " | ")
     os.write(1, (words + chr(10)).encode())
-""")
+"""
+    )
     lines = [line for line in done.out.splitlines() if line.startswith("rank")]
     assert len(lines) == 2, (done.out, done.err)
     for line in lines:
-        assert "rank 0 on" in line and "rank 1 on" in line and "program.py:" in line and all(word in line for word in words), line
+        assert (
+            "rank 0 on" in line
+            and "rank 1 on" in line
+            and "program.py:" in line
+            and all(word in line for word in words)
+        ), line
         assert float(line.split("after ")[1].split(":")[0]) < 5
 
 
 @pytest.mark.parametrize(
     "how, words",
-    [("os._exit(3)", "rank 1 ended"), ("os.kill(os.getpid(), 9)", "rank 1 ended"), ("raise KeyError('mine')", "rank 1 ended"),
+    [("os._exit(3)", "rank 1 ended"), ("os.kill(os.getpid(), 9)", "rank 1 ended"),
+        ("raise KeyError('mine')", "rank 1 ended"),
      ("os.kill(os.getpid(), signal.SIGSTOP)", "rank 1 gave no sign of life")],
 )  # fmt: skip
 def test_a_process_that_is_gone_is_named(job, how, words):
     start = time.monotonic()
-    done = job(START + f"""
+    done = job(
+        START
+        + f"""
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)  # from the agent, which has seen it, too
 dist.barrier()
@@ -219,7 +250,9 @@ try:
 except dist.DistBackendError as error:
     print(f"after {{time.time() - start:.1f}}: {{error}}", flush=True)
     os._exit(7)
-""", options=["--shutdown-timeout", "6"])
+""",
+        options=["--shutdown-timeout", "6"],
+    )
     assert words in done.out and "program.py:" in done.out, (done.out, done.err)
     assert float(done.out.split("after ")[1].split(":")[0]) < 5
     assert done.status == 1 and "FAILED" in done.err
@@ -255,7 +288,8 @@ main()
 
 
 def test_a_job_that_fails_is_started_again(job, tmp_path):
-    done = job("""
+    done = job(
+        """
 import os
 attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 dist.init_process_group("gloo")
@@ -266,7 +300,9 @@ if attempt < 2 and dist.get_rank() == attempt:
     os.kill(os.getpid(), 9)
 dist.barrier()
 print("good", attempt)
-""", options=["--max-restarts", "2", "--shutdown-timeout", "2"])
+""",
+        options=["--max-restarts", "2", "--shutdown-timeout", "2"],
+    )
     assert done.status == 0 and done.out.count("good 2") == 2, (done.out, done.err)
 
 
@@ -291,7 +327,9 @@ def test_signals_end_all(tmp_path):
 
 
 def test_batch_norm_over_all_processes_is_that_of_the_whole_batch(job):
-    done = job(START + """
+    done = job(
+        START
+        + """
 import copy
 import cresset.nn as nn
 torch.manual_seed(0)
@@ -307,12 +345,15 @@ for step in range(5):
 for (name, p), q in zip(part.module.state_dict().items(), whole.state_dict().values()):
     assert torch.allclose(p, q, rtol=1e-9, atol=1e-9), (name, p, q)
 print("good")
-""")
+"""
+    )
     assert done.status == 0 and done.out.count("good") == 2, done.err
 
 
 def test_collectives_have_derivatives(job):
-    done = job(START + """
+    done = job(
+        START
+        + """
 from cresset.distributed.nn import functional as F
 x = torch.full((2,), rank + 1.0, requires_grad=True)
 (F.all_reduce(x) * (rank + 1)).sum().backward()
@@ -330,5 +371,6 @@ x.grad = None
 (F.all_to_all_single(torch.zeros(2), x) * torch.tensor([1.0, 10.0]) * (rank + 1)).sum().backward()
 assert x.grad.tolist() == [[1, 2], [10, 20]][rank]
 print("good")
-""")
+"""
+    )
     assert done.status == 0 and done.out.count("good") == 2, (done.out, done.err)

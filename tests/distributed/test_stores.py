@@ -147,7 +147,16 @@ def test_a_store_whose_holder_ended_is_lost():
         client.set("a", "b")
 
 
-@pytest.mark.parametrize("garbage", [b"GET / HTTP/1.0\r\n\r\n", b"\xff" * 64, wire.pack([b"nope", b"0", b"0"]), wire.pack([b"set"]), b"\x04\0\0\0\xff\xff\xff\xff"])
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"GET / HTTP/1.0\r\n\r\n",
+        b"\xff" * 64,
+        wire.pack([b"nope", b"0", b"0"]),
+        wire.pack([b"set"]),
+        b"\x04\0\0\0\xff\xff\xff\xff",
+    ],
+)
 def test_strangers_are_sent_away_and_the_others_go_on(garbage):
     held = dist.TCPStore("127.0.0.1", 0, is_master=True)
     with socket.create_connection(("127.0.0.1", held.port), timeout=10) as stranger:

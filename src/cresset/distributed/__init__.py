@@ -1,5 +1,5 @@
-"""torch.distributed: several processes that work together. In a process that runs alone everything imports and a group of one
-works; between processes MPI carries the tensors."""
+"""torch.distributed: several processes that work together. In a process that runs alone everything imports and a group
+of one works; between processes MPI carries the tensors."""
 
 from datetime import timedelta
 
@@ -40,7 +40,7 @@ from .objects import (
     scatter_object_list,
     send_object_list,
 )
-from .reductions import ReduceOp, _make_nccl_premul_sum
+from .reductions import ReduceOp, _make_nccl_premul_sum  # noqa: F401
 from .rendezvous import register_rendezvous_handler, rendezvous
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
 from .work import Work
@@ -69,16 +69,20 @@ from .world import (
 )
 
 __all__ = [
-    "Backend", "BackendConfig", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GroupMember",
-    "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "all_gather",
+    "Backend", "BackendConfig", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore",
+    "GroupMember",
+    "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work",
+    "all_gather",
     "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce",
     "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
     "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "gather", "gather_object", "get_backend",
     "get_backend_config", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",
     "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "irecv",
-    "is_available", "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
+    "is_available", "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available",
+    "is_nccl_available",
     "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier", "new_group",
-    "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_op", "reduce_scatter",
+    "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_op",
+    "reduce_scatter",
     "reduce_scatter_single", "reduce_scatter_tensor", "register_rendezvous_handler", "rendezvous", "scatter",
     "scatter_object_list", "send", "send_object_list", "split_group", "supports_complex", "timedelta",
 ]  # fmt: skip
@@ -132,7 +136,9 @@ def is_backend_available(backend):
     >>> cresset.distributed.is_backend_available("gloo")
     True
     """
-    return {"gloo": is_gloo_available, "mpi": is_mpi_available, "nccl": is_nccl_available}.get(backend.lower(), lambda: False)()
+    return {"gloo": is_gloo_available, "mpi": is_mpi_available, "nccl": is_nccl_available}.get(
+        backend.lower(), lambda: False
+    )()
 
 
 def is_torchelastic_launched():

@@ -18,7 +18,10 @@ SUM = RedOpType.SUM
 
 def _checked(tensor, who, name="tensor"):
     if not isinstance(tensor, cresset.Tensor):
-        raise TypeError(f"{who}: Invalid function argument. Expected parameter `{name}` of type torch.Tensor, got {type(tensor).__name__}")
+        raise TypeError(
+            f"{who}: Invalid function argument. Expected parameter `{name}` of type torch.Tensor, got "
+            f"{type(tensor).__name__}"
+        )
     if tensor.layout != cresset.strided:
         raise RuntimeError(f"{who}: sparse tensors cannot be exchanged; `{name}` is one. Use to_dense()")
     return tensor.detach()
@@ -112,7 +115,9 @@ def _all_reduce(group, value, op, who, result):
 
 def all_reduce_coalesced(tensors, op=SUM, group=None, async_op=False):
     """all_reduce of several tensors at once."""
-    values = _checked_list([tensors] if isinstance(tensors, cresset.Tensor) else tensors, "all_reduce_coalesced", "tensors")
+    values = _checked_list(
+        [tensors] if isinstance(tensors, cresset.Tensor) else tensors, "all_reduce_coalesced", "tensors"
+    )
     chosen = member_of(group, "all_reduce_coalesced")
     if chosen is None:
         return None
@@ -136,7 +141,9 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     plain = _plain(value)
     finish = _then(_back(value, plain)) if chosen.rank() != root else None
     return chosen._run(
-        chosen._begin(Kind.BROADCAST, "broadcast", plain, plain, finish, [tensor], root=root, words=f"src={root}", about=value),
+        chosen._begin(
+            Kind.BROADCAST, "broadcast", plain, plain, finish, [tensor], root=root, words=f"src={root}", about=value
+        ),
         async_op,
     )
 
@@ -155,11 +162,14 @@ def reduce(tensor, dst=None, op=SUM, group=None, async_op=False, group_dst=None)
     finish = None
     if chosen.rank() == root:
         finish = _then(
-            (lambda: reduction.after(plain, chosen.size())) if reduction.op is RedOpType.AVG else None, _back(value, plain)
+            (lambda: reduction.after(plain, chosen.size())) if reduction.op is RedOpType.AVG else None,
+            _back(value, plain),
         )
     words = f"{reduction.op.name}, dst={root}"
     return chosen._run(
-        chosen._begin(Kind.REDUCE, "reduce", plain, plain, finish, [tensor], reduction.number, root, words, about=value),
+        chosen._begin(
+            Kind.REDUCE, "reduce", plain, plain, finish, [tensor], reduction.number, root, words, about=value
+        ),
         async_op,
     )
 
@@ -244,7 +254,8 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
         return None
     if place.dtype != value.dtype or place.numel() != chosen.size() * value.numel():
         raise ValueError(
-            f"all_gather_into_tensor: the output has {place.numel()} elements of {place.dtype}, which is not {chosen.size()} "
+            f"all_gather_into_tensor: the output has {place.numel()} elements of {place.dtype}, which is not "
+            f"{chosen.size()} "
             f"times the input's {value.numel()} of {value.dtype}"
         )
     plain, flat = _plain(value), _plain(place)
@@ -261,7 +272,9 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
     if chosen is None:
         return None
     _count(output_tensor_lists, chosen.size(), "all_gather_coalesced", "output_tensor_lists")
-    works = [all_gather([places[i] for places in output_tensor_lists], value, chosen, True) for i, value in enumerate(values)]
+    works = [
+        all_gather([places[i] for places in output_tensor_lists], value, chosen, True) for i, value in enumerate(values)
+    ]
     return chosen._run(_All(works), async_op)
 
 
@@ -279,7 +292,10 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
     root = _peer(chosen, dst, group_dst, "gather", "dst") or 0
     collects = chosen.rank() == root
     if collects != bool(gather_list):
-        raise ValueError(f"gather: Argument ``gather_list`` must {'be' if collects else 'NOT be'} specified on {'' if collects else 'non-'}destination rank.")
+        raise ValueError(
+            f"gather: Argument ``gather_list`` must {'be' if collects else 'NOT be'} specified on "
+            f"{'' if collects else 'non-'}destination rank."
+        )
     plain, flat, finish, places = _plain(value), None, None, []
     if collects:
         places = _checked_list(gather_list, "gather", "gather_list")
@@ -287,7 +303,9 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
         _same_sizes([value, *places], "gather")
         flat = cresset.empty(chosen.size() * plain.numel(), dtype=plain.dtype)
         finish = _then(lambda: _spread(flat, places))
-    work = chosen._begin(Kind.GATHER, "gather", plain, flat, finish, places, root=root, words=f"dst={root}", about=value)
+    work = chosen._begin(
+        Kind.GATHER, "gather", plain, flat, finish, places, root=root, words=f"dst={root}", about=value
+    )
     return chosen._run(work, async_op)
 
 
@@ -305,7 +323,10 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
     root = _peer(chosen, src, group_src, "scatter", "src") or 0
     sends = chosen.rank() == root
     if sends != bool(scatter_list):
-        raise ValueError(f"scatter: Argument ``scatter_list`` must {'be' if sends else 'NOT be'} specified on {'' if sends else 'non-'}source rank.")
+        raise ValueError(
+            f"scatter: Argument ``scatter_list`` must {'be' if sends else 'NOT be'} specified on "
+            f"{'' if sends else 'non-'}source rank."
+        )
     flat = None
     if sends:
         values = _checked_list(scatter_list, "scatter", "scatter_list")
@@ -314,7 +335,15 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
         flat = cresset.cat([_plain(v).reshape(-1) for v in values])
     plain = _plain(value)
     work = chosen._begin(
-        Kind.SCATTER, "scatter", flat, plain, _then(_back(value, plain)), [tensor], root=root, words=f"src={root}", about=value
+        Kind.SCATTER,
+        "scatter",
+        flat,
+        plain,
+        _then(_back(value, plain)),
+        [tensor],
+        root=root,
+        words=f"src={root}",
+        about=value,
     )
     return chosen._run(work, async_op)
 
@@ -333,13 +362,17 @@ def reduce_scatter(output, input_list, op=SUM, group=None, async_op=False):
 
 def reduce_scatter_tensor(output, input, op=SUM, group=None, async_op=False):
     """Reduce tensors over the processes; each gets the part of its rank."""
-    value, place = _checked(input, "reduce_scatter_tensor", "input"), _checked(output, "reduce_scatter_tensor", "output")
+    value, place = (
+        _checked(input, "reduce_scatter_tensor", "input"),
+        _checked(output, "reduce_scatter_tensor", "output"),
+    )
     chosen = member_of(group, "reduce_scatter_tensor")
     if chosen is None:
         return None
     if place.dtype != value.dtype or value.numel() != chosen.size() * place.numel():
         raise ValueError(
-            f"reduce_scatter_tensor: the input has {value.numel()} elements of {value.dtype}, which is not {chosen.size()} times "
+            f"reduce_scatter_tensor: the input has {value.numel()} elements of {value.dtype}, which is not "
+            f"{chosen.size()} times "
             f"the output's {place.numel()} of {place.dtype}"
         )
     flat = _plain(value)
@@ -378,10 +411,15 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
         rows = tensor.shape[0] if tensor.ndim else 1
         if not sizes:
             if rows % chosen.size():
-                raise ValueError(f"all_to_all_single: the {name}'s {rows} rows cannot be divided among {chosen.size()} processes")
+                raise ValueError(
+                    f"all_to_all_single: the {name}'s {rows} rows cannot be divided among {chosen.size()} processes"
+                )
             sizes = [rows // chosen.size()] * chosen.size()
         if len(sizes) != chosen.size() or sum(sizes) != rows:
-            raise ValueError(f"all_to_all_single: {name}_split_sizes {list(sizes)} do not sum to {rows} rows for {chosen.size()} processes")
+            raise ValueError(
+                f"all_to_all_single: {name}_split_sizes {list(sizes)} do not sum to {rows} rows for {chosen.size()} "
+                "processes"
+            )
         row = tensor.numel() // rows if rows else 0
         counts.append([size * row for size in sizes])
     return chosen._run(_all_to_all(chosen, value, place, counts, "all_to_all_single", [output]), async_op)
@@ -392,7 +430,15 @@ def _all_to_all(group, value, place, counts, who, result):
     plain, flat = _plain(value), _plain(place)
     about = cresset.empty(0, dtype=value.dtype)
     return group._begin(
-        Kind.ALL_TO_ALL, who, plain, flat, _then(_back(place, flat)), result, about=about, sent=counts[0], received=counts[1]
+        Kind.ALL_TO_ALL,
+        who,
+        plain,
+        flat,
+        _then(_back(place, flat)),
+        result,
+        about=about,
+        sent=counts[0],
+        received=counts[1],
     )
 
 
@@ -419,7 +465,16 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
 
 
 def _exchange(kind, who, tensor, peer, group, tag, plain, finish=None):
-    return group._begin(kind, who, plain if kind is Kind.SEND else None, plain if kind is Kind.RECEIVE else None, finish, [tensor], root=peer, tag=tag)
+    return group._begin(
+        kind,
+        who,
+        plain if kind is Kind.SEND else None,
+        plain if kind is Kind.RECEIVE else None,
+        finish,
+        [tensor],
+        root=peer,
+        tag=tag,
+    )
 
 
 def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
@@ -430,7 +485,10 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
         return None
     peer = _peer(chosen, dst, group_dst, "isend", "dst")
     if peer is None or peer == chosen.rank():
-        raise ValueError(f"isend: Invalid destination rank: destination rank should not be the same as the rank of the current process ({dst})")
+        raise ValueError(
+            "isend: Invalid destination rank: destination rank should not be the same as the rank of the current "
+            f"process ({dst})"
+        )
     return _exchange(Kind.SEND, "isend", tensor, peer, chosen, tag, _plain(value))
 
 
@@ -442,7 +500,9 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
         return None
     peer = _peer(chosen, src, group_src, "irecv", "src")
     plain = _plain(value)
-    return _exchange(Kind.RECEIVE, "irecv", tensor, -1 if peer is None else peer, chosen, tag, plain, _then(_back(value, plain)))
+    return _exchange(
+        Kind.RECEIVE, "irecv", tensor, -1 if peer is None else peer, chosen, tag, plain, _then(_back(value, plain))
+    )
 
 
 def send(tensor, dst=None, group=None, tag=0, group_dst=None):
@@ -462,7 +522,11 @@ def recv(tensor, src=None, group=None, tag=0, group_src=None):
     if work is None:
         return -1
     work.wait()
-    return work.source_rank() if src is None and group_src is None else (src if src is not None else get_global_rank(group or default_group("recv"), group_src))
+    return (
+        work.source_rank()
+        if src is None and group_src is None
+        else (src if src is not None else get_global_rank(group or default_group("recv"), group_src))
+    )
 
 
 class P2POp:
@@ -470,9 +534,19 @@ class P2POp:
 
     def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
         if op not in (isend, irecv):
-            raise RuntimeError("P2POp: Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or ``torch.distributed.irecv``.")
+            raise RuntimeError(
+                "P2POp: Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
+                "``torch.distributed.irecv``."
+            )
         _checked(tensor, "P2POp")
-        self.op, self.tensor, self.peer, self.group, self.tag, self.group_peer = op, tensor, peer, group, tag, group_peer
+        self.op, self.tensor, self.peer, self.group, self.tag, self.group_peer = (
+            op,
+            tensor,
+            peer,
+            group,
+            tag,
+            group_peer,
+        )
 
     def __repr__(self):
         return f"P2POp({self.op.__name__}, peer={self.peer}, shape={list(self.tensor.shape)}, tag={self.tag})"
@@ -481,7 +555,9 @@ class P2POp:
 def batch_isend_irecv(p2p_op_list):
     """Begin several sends and receives; their Works."""
     if not p2p_op_list or not all(isinstance(one, P2POp) for one in p2p_op_list):
-        raise ValueError("batch_isend_irecv: Invalid ``p2p_op_list``. Each op is expected to be of type ``torch.distributed.P2POp``.")
+        raise ValueError(
+            "batch_isend_irecv: Invalid ``p2p_op_list``. Each op is expected to be of type ``torch.distributed.P2POp``."
+        )
     works = [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in p2p_op_list]
     return [work for work in works if work is not None]
 
@@ -494,7 +570,8 @@ class _All(Work):
         super().__init__(self._poll_all, result=[t for work in self._works for t in work._result])
 
     def _poll_all(self, microseconds):
-        return all([work._step(microseconds) for work in self._works])
+        steps = [work._step(microseconds) for work in self._works]  # every one moves
+        return all(steps)
 
     def wait(self, timeout=timedelta(0)):
         for work in self._works:
@@ -504,8 +581,10 @@ class _All(Work):
 
 all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
 __all__ = [
-    "P2POp", "ProcessGroup", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single", "all_reduce",
-    "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "gather", "irecv",
+    "P2POp", "ProcessGroup", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single",
+    "all_reduce",
+    "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "gather",
+    "irecv",
     "is_outside", "isend", "monitored_barrier", "recv", "reduce", "reduce_scatter", "reduce_scatter_single",
     "reduce_scatter_tensor", "scatter", "send",
 ]  # fmt: skip

@@ -19,7 +19,9 @@ HEARTBEAT = 0.5  # seconds
 
 
 class Member:
-    """This process among all, as the store knows it: a connection whose end is noticed, and a thread that gives signs of life."""
+    """This process among all, as the store knows it: a connection whose end is noticed, and a thread that gives signs
+    of life.
+    """
 
     def __init__(self, store, rank):
         self.store, self.rank, self.connection, self.heartbeat = store, rank, None, None
@@ -136,7 +138,9 @@ class ProcessGroup:
 
     # ---- exchanges
 
-    def _begin(self, kind, name, source, target, finish=None, result=(), reduction=0, root=0, words="", about=None, **more):
+    def _begin(
+        self, kind, name, source, target, finish=None, result=(), reduction=0, root=0, words="", about=None, **more
+    ):
         """Begin an exchange; a Work.
 
         Args:
@@ -148,7 +152,8 @@ class ProcessGroup:
         """
         if self._broken is not None:
             raise DistBackendError(
-                f"{name}: the group {self._name!r} is broken by an earlier error ({self._broken}); destroy it and begin anew"
+                f"{name}: the group {self._name!r} is broken by an earlier error ({self._broken}); destroy it and "
+                "begin anew"
             )
         about = about if about is not None else source if source is not None else target
         if kind not in (Kind.SEND, Kind.RECEIVE):  # these are between two: the others know nothing of them
@@ -228,7 +233,10 @@ class ProcessGroup:
             host = f" on {said['host']}" if said else ""
             by_call.setdefault(words, []).append(f"{self._ranks[rank]}{host}")
         lines = [f"rank{'s' if len(r) > 1 else ''} {', '.join(r)}: {words}" for words, r in by_call.items()]
-        return f"the ranks of group {self._name!r} do not call the same as their call number {record.number}:\n  " + "\n  ".join(lines)
+        return (
+            f"the ranks of group {self._name!r} do not call the same as their call number {record.number}:\n  "
+            + "\n  ".join(lines)
+        )
 
     def _look_around(self, record, waited, limit, keeps):
         """While a wait takes long: is somebody gone, is it too late?"""
@@ -246,9 +254,14 @@ class ProcessGroup:
             except DistError:
                 heard = {}
             missing = [str(self._ranks[rank]) for rank, said in heard.items() if said is None]
-            others = f"rank{'s' if len(missing) > 1 else ''} {', '.join(missing)} did not come" if missing else "the others wait, too"
+            others = (
+                f"rank{'s' if len(missing) > 1 else ''} {', '.join(missing)} did not come"
+                if missing
+                else "the others wait, too"
+            )
             raise self._break(
-                record.kind, f"Timed out after {waited:.1f} s: {others}. Rank {self._ranks[self.rank()]} waits in {record}"
+                record.kind,
+                f"Timed out after {waited:.1f} s: {others}. Rank {self._ranks[self.rank()]} waits in {record}",
             )
 
 

@@ -7,7 +7,9 @@ def main(args=None):
     """The command: as torchrun's, with --use-env accepted, which is how it always works here."""
     parser = get_args_parser()
     parser.prog = "launch"
-    parser.add_argument("--use-env", "--use_env", action="store_true", help="accepted: ranks are in the environment (LOCAL_RANK)")
+    parser.add_argument(
+        "--use-env", "--use_env", action="store_true", help="accepted: ranks are in the environment (LOCAL_RANK)"
+    )
     run(parser.parse_args(args))
 
 

@@ -1,5 +1,5 @@
-"""Collectives of Python objects. They travel as torch.save writes them and are read as torch.load reads them: data only, so
-that no process runs what another sends."""
+"""Collectives of Python objects. They travel as torch.save writes them and are read as torch.load reads them: data
+only, so that no process runs what another sends."""
 
 import io
 
@@ -19,7 +19,8 @@ def _to_tensor(obj, who):
         cresset.load(file, weights_only=True)
     except Exception as error:
         raise DistError(
-            f"{who}: an object of {type(obj).__name__} cannot be sent: other processes read data only (numbers, text, containers, "
+            f"{who}: an object of {type(obj).__name__} cannot be sent: other processes read data only (numbers, text, "
+            "containers, "
             f"tensors). {error}"
         ) from error
     return cresset.frombuffer(bytearray(data), dtype=cresset.uint8)
@@ -61,7 +62,10 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
     root = _peer(chosen, dst, group_dst, "gather_object", "dst") or 0
     collects = chosen.rank() == root
     if collects != bool(object_gather_list):
-        raise ValueError(f"gather_object: Argument ``object_gather_list`` must {'be' if collects else 'NOT be'} specified on {'' if collects else 'non-'}destination rank.")
+        raise ValueError(
+            f"gather_object: Argument ``object_gather_list`` must {'be' if collects else 'NOT be'} specified on "
+            f"{'' if collects else 'non-'}destination rank."
+        )
     data = _to_tensor(obj, "gather_object")
     sizes = [cresset.zeros(1, dtype=cresset.int64) for _ in range(chosen.size())]
     all_gather(sizes, cresset.tensor([data.numel()]), chosen)
@@ -88,7 +92,11 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
     root = _peer(chosen, src, group_src, "broadcast_object_list", "src") or 0
     sends = chosen.rank() == root
     parts = [_to_tensor(obj, "broadcast_object_list") for obj in object_list] if sends else []
-    sizes = cresset.tensor([part.numel() for part in parts]) if sends else cresset.zeros(len(object_list), dtype=cresset.int64)
+    sizes = (
+        cresset.tensor([part.numel() for part in parts])
+        if sends
+        else cresset.zeros(len(object_list), dtype=cresset.int64)
+    )
     broadcast(sizes, group=chosen, group_src=root)
     data = cresset.cat(parts) if sends and parts else cresset.empty(int(sizes.sum()), dtype=cresset.uint8)
     broadcast(data, group=chosen, group_src=root)
@@ -97,13 +105,17 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
             object_list[i] = _to_object(part)
 
 
-def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None):
+def scatter_object_list(
+    scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
+):
     """Give each process its object of a list that one of them has; it becomes the first item of its list."""
     chosen = member_of(group, "scatter_object_list")
     if chosen is None:
         return
     if not scatter_object_output_list:
-        raise ValueError("scatter_object_list: Expected argument scatter_object_output_list to be a list of size at least 1.")
+        raise ValueError(
+            "scatter_object_list: Expected argument scatter_object_output_list to be a list of size at least 1."
+        )
     root = _peer(chosen, src, group_src, "scatter_object_list", "src") or 0
     sends = chosen.rank() == root
     parts, info = None, cresset.zeros(1 + chosen.size(), dtype=cresset.int64)

@@ -28,8 +28,8 @@ class _Names(type):
 
 
 class ReduceOp(metaclass=_Names):
-    """A way to reduce: SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR; of `_make_nccl_premul_sum`, a sum of products with a
-    factor.
+    """A way to reduce: SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR; of `_make_nccl_premul_sum`, a sum of products with
+    a factor.
 
     >>> cresset.distributed.ReduceOp.SUM
     <RedOpType.SUM: 0>

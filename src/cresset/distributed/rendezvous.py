@@ -48,7 +48,8 @@ def _by_environment(url, rank=-1, world_size=-1, timeout=timedelta(minutes=5), *
         value = os.environ.get(name)
         if value is None:
             raise ValueError(
-                f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected, but not "
+                f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected, "
+                "but not "
                 "set. torchrun sets it; a program that runs alone may set RANK=0 WORLD_SIZE=1 MASTER_ADDR=localhost "
                 "MASTER_PORT=29500"
             )
@@ -70,7 +71,9 @@ def _by_address(url, rank=-1, world_size=-1, timeout=timedelta(minutes=5), **kwa
 
     parts = urlsplit(url)
     if not parts.hostname or parts.port is None:
-        raise ValueError(f"Error initializing torch.distributed using {url}: tcp://host:port expected, a part is missing")
+        raise ValueError(
+            f"Error initializing torch.distributed using {url}: tcp://host:port expected, a part is missing"
+        )
     rank, world_size = _need(rank, "rank", url), _need(world_size, "world size", url)
     yield TCPStore(parts.hostname, parts.port, world_size, rank == 0, timeout, multi_tenant=True), rank, world_size
 

@@ -29,7 +29,9 @@ class _Switch(argparse.Action):
     """A switch that PET_<NAME>=1 turns on."""
 
     def __init__(self, dest, **kwargs):
-        super().__init__(dest=dest, nargs=0, default=os.environ.get(f"PET_{dest.upper()}", "0") not in ("0", ""), **kwargs)
+        super().__init__(
+            dest=dest, nargs=0, default=os.environ.get(f"PET_{dest.upper()}", "0") not in ("0", ""), **kwargs
+        )
 
     def __call__(self, parser, namespace, values, option_string=None):
         setattr(namespace, self.dest, True)

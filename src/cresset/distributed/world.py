@@ -41,7 +41,10 @@ class BackendConfig:
             for pair in text.split(","):
                 device, _, name = pair.partition(":")
                 if not device or not name or device in self.device_backend_map:
-                    raise ValueError(f"Invalid backend {text!r}: device:backend pairs with commas are expected, as cpu:gloo,cuda:nccl")
+                    raise ValueError(
+                        f"Invalid backend {text!r}: device:backend pairs with commas are expected, as "
+                        "cpu:gloo,cuda:nccl"
+                    )
                 self.device_backend_map[device] = Backend(name)
         else:
             self.device_backend_map = {"cpu": Backend(text or "gloo")}
@@ -105,7 +108,9 @@ def is_outside(group):
 def default_group(who):
     """The group of all; ValueError if there is none."""
     if World.default is None:
-        raise ValueError(f"{who}: Default process group has not been initialized, please make sure to call init_process_group.")
+        raise ValueError(
+            f"{who}: Default process group has not been initialized, please make sure to call init_process_group."
+        )
     return World.default
 
 
@@ -136,9 +141,10 @@ def init_process_group(
     """Meet the other processes and make the group of all.
 
     Args:
-        backend: "gloo" and "mpi" both name the engine for CPU tensors, "nccl" the one for CUDA; "cpu:gloo,cuda:nccl" both.
-        init_method: where to meet: "env://" (the default: MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, as torchrun sets
-            them), "tcp://host:port" or "file:///path".
+        backend: "gloo" and "mpi" both name the engine for CPU tensors, "nccl" the one for CUDA; "cpu:gloo,cuda:nccl"
+            both.
+        init_method: where to meet: "env://" (the default: MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, as torchrun
+            sets them), "tcp://host:port" or "file:///path".
         timeout: how long a collective waits for the others; 30 minutes.
         world_size, rank: how many processes there are and which this is, where the meeting place does not say.
         store: a Store to meet in, in place of init_method.
@@ -161,7 +167,10 @@ def init_process_group(
         if not isinstance(store, Store):
             raise TypeError(f"init_process_group: store must be a Store, not {type(store).__name__}")
         if world_size <= 0 or rank < 0:
-            raise ValueError(f"init_process_group: world_size must be positive and rank must be non-negative if using store, not {world_size} and {rank}")
+            raise ValueError(
+                "init_process_group: world_size must be positive and rank must be non-negative if using store, not "
+                f"{world_size} and {rank}"
+            )
     else:
         meeting = min(timeout, timedelta(minutes=5))
         store, rank, world_size = next(iter(rendezvous(init_method or "env://", rank, world_size, timeout=meeting)))
@@ -213,7 +222,8 @@ def destroy_process_group(group=None):
 
 
 def new_group(
-    ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False, group_desc=None, device_id=None,
+    ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False, group_desc=None,
+    device_id=None,
     sort_ranks=True,
 ):  # fmt: skip
     """A group of some of the processes. All processes call this, also those outside of it (unless
@@ -357,7 +367,9 @@ def get_node_local_rank(fallback_rank=None):
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is not None:
         return int(fallback_rank)
-    raise RuntimeError("get_node_local_rank: LOCAL_RANK is not in the environment; torchrun sets it. Pass fallback_rank")
+    raise RuntimeError(
+        "get_node_local_rank: LOCAL_RANK is not in the environment; torchrun sets it. Pass fallback_rank"
+    )
 
 
 def get_default_backend_for_device(device):

@@ -1,8 +1,10 @@
 """The agent of a machine: meets the agents of the others, starts its processes, watches them, starts all again on a
 failure.
 
-Agents meet in a TCPStore that one of them holds. A generation is one attempt: in each, the agents number themselves, tell how
-many processes they have, and start them. Whoever sees a failure ends the generation for all (the key `over/<generation>`).
+Agents meet in a TCPStore that one of them holds. A generation is one attempt: in each, the agents number themselves,
+    tell how
+many processes they have, and start them. Whoever sees a failure ends the generation for all (the key
+`over/<generation>`).
 """
 
 import contextlib

@@ -45,7 +45,8 @@ def open_library():
         except RuntimeError as error:
             problems.append(str(error))
     raise DistBackendError(
-        "init_process_group: more than one process needs MPI, and there is none here. `pip install cresset[distributed]` brings "
+        "init_process_group: more than one process needs MPI, and there is none here. `pip install "
+        "cresset[distributed]` brings "
         f"MPICH; or CRESSET_MPI names a libmpi_abi. ({'; '.join(problems)})"
     )
 
@@ -69,9 +70,13 @@ def world(store, rank, size, timeout):
     open_library()
     patience = timedelta(seconds=timeout)
     if _Job.owner not in (0, os.getpid()):
-        raise DistBackendError("init_process_group: MPI was started before this process was forked; start it anew (spawn)")
+        raise DistBackendError(
+            "init_process_group: MPI was started before this process was forked; start it anew (spawn)"
+        )
     if _Job.broken:
-        raise DistBackendError("init_process_group: an earlier error has broken MPI in this process; start a new process")
+        raise DistBackendError(
+            "init_process_group: an earlier error has broken MPI in this process; start a new process"
+        )
     first = _Job.world is None
     store.set(f"host/{rank}", socket.gethostname() if first else "")
     hosts = store_values(store, "host", size, patience)
@@ -116,7 +121,8 @@ def _start(store, rank, size, hosts, patience):
     _forget_shared_memory()
     if _Job.world.size != size or _Job.world.rank != rank:
         raise DistBackendError(
-            f"init_process_group: MPI says rank {_Job.world.rank} of {_Job.world.size}, the environment {rank} of {size}"
+            f"init_process_group: MPI says rank {_Job.world.rank} of {_Job.world.size}, the environment {rank} of "
+            f"{size}"
         )
     atexit.register(_end)
 

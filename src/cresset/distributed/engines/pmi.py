@@ -1,7 +1,7 @@
 """What MPI asks when it starts: who am I, how many are we, what do the others say. The store answers.
 
-MPI speaks PMI-1 with whoever started it: lines of `key=value` words on a socket whose number is in the environment. Here
-that is a thread of the process itself, so no mpirun is needed.
+MPI speaks PMI-1 with whoever started it: lines of `key=value` words on a socket whose number is in the environment.
+Here that is a thread of the process itself, so no mpirun is needed.
 """
 
 import contextlib
@@ -37,7 +37,9 @@ def mapping(hosts):
 
 
 class Answers:
-    """Answers the questions of one process out of a store. The job's name must be new: leftovers of another would be met."""
+    """Answers the questions of one process out of a store. The job's name must be new: leftovers of another would be
+    met.
+    """
 
     def __init__(self, store, rank, size, job, hosts):
         self.store, self.rank, self.size, self.job, self.mapping = store, rank, size, job, mapping(hosts)

@@ -30,7 +30,9 @@ class _AllGather(cresset.autograd.Function):
     @staticmethod
     def forward(ctx, group, tensor):
         ctx.group = group
-        places = [cresset.empty_like(tensor, memory_format=cresset.contiguous_format) for _ in range(get_world_size(group))]
+        places = [
+            cresset.empty_like(tensor, memory_format=cresset.contiguous_format) for _ in range(get_world_size(group))
+        ]
         collectives.all_gather(places, tensor.contiguous(), group)
         return tuple(places)
 
@@ -83,7 +85,9 @@ class _Gather(cresset.autograd.Function):
     @staticmethod
     def forward(ctx, dst, group, tensor):
         ctx.dst, ctx.group = dst, group
-        places = [cresset.zeros_like(tensor, memory_format=cresset.contiguous_format) for _ in range(get_world_size(group))]
+        places = [
+            cresset.zeros_like(tensor, memory_format=cresset.contiguous_format) for _ in range(get_world_size(group))
+        ]
         mine = get_rank(group) == _root(group, dst)
         collectives.gather(tensor.contiguous(), places if mine else None, dst, group)
         return tuple(places)

@@ -26,8 +26,8 @@ def seconds(timeout):
 class Store:
     """The base of all stores. Keys are text, values are bytes.
 
-    A class for a new kind of store defines `request(operation, keys, values, timeout)`: what a Table answers, waiting up
-    to `timeout` seconds where it has to wait.
+    A class for a new kind of store defines `request(operation, keys, values, timeout)`: what a Table answers, waiting
+    up to `timeout` seconds where it has to wait.
     """
 
     def __init__(self):
@@ -71,8 +71,8 @@ class Store:
         return int(self._ask("add", [key], [str(int(value))])[0])
 
     def compare_set(self, key, expected_value, desired_value):
-        """Set a key to `desired_value` if its value is `expected_value`, or if it has none and that is empty; what it is
-        then."""
+        """Set a key to `desired_value` if its value is `expected_value`, or if it has none and that is empty; what it
+        is then."""
         return self._ask("compare_set", [key], [expected_value, desired_value])[0]
 
     def append(self, key, value):

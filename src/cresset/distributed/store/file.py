@@ -20,8 +20,8 @@ class FileStore(Store):
 
     Args:
         file_name: a path that all processes see.
-        world_size: how many processes there will be; the last that lets go of its store takes the file away. -1: unknown,
-            the file stays.
+        world_size: how many processes there will be; the last that lets go of its store takes the file away. -1:
+            unknown, the file stays.
     """
 
     def __init__(self, file_name, world_size=-1):

@@ -1,8 +1,8 @@
 """The process that holds the table of a TCPStore: one thread that answers everybody.
 
 A member of a job keeps one connection open on which it says who it is ("member") and that it lives ("alive", without an
-answer). When such a connection ends without "leave", or is silent for too long, the member is gone: the server says so under
-the key `cresset/gone/<name>`, where those who wait for it look.
+answer). When such a connection ends without "leave", or is silent for too long, the member is gone: the server says so
+under the key `cresset/gone/<name>`, where those who wait for it look.
 """
 
 import contextlib
@@ -142,7 +142,9 @@ class Server:
             self.table.values[b"cresset/users"] = str(self.users).encode()
             self.answer(peer, [b"done"])
             return self.changed()
-        if operation not in Table.OPERATIONS or (not keys and operation not in ("count", "list", "get", "wait", "check", "set")):
+        if operation not in Table.OPERATIONS or (
+            not keys and operation not in ("count", "list", "get", "wait", "check", "set")
+        ):
             raise ValueError(f"no request {operation!r}")
         peer.waiting = (operation, keys, values, {}, time.monotonic() + float(timeout))
         if self.try_again(peer):

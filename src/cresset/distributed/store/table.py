@@ -22,7 +22,8 @@ class Table:
         return getattr(self, "_" + operation)(keys, values, state)
 
     OPERATIONS = (
-        "set", "get", "add", "compare_set", "append", "wait", "check", "delete", "count", "list", "arrive", "push", "pop",
+        "set", "get", "add", "compare_set", "append", "wait", "check", "delete", "count", "list", "arrive", "push",
+        "pop",
         "length",
     )  # fmt: skip
 
@@ -46,7 +47,9 @@ class Table:
         try:
             total = int(self.values.get(keys[0], b"0")) + int(values[0])
         except ValueError:
-            raise ValueError(f"add: the value of {keys[0].decode()!r} is {self.values[keys[0]][:40]!r}, no number") from None
+            raise ValueError(
+                f"add: the value of {keys[0].decode()!r} is {self.values[keys[0]][:40]!r}, no number"
+            ) from None
         self.values[keys[0]] = str(total).encode()
         return [self.values[keys[0]]]
 

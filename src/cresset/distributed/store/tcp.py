@@ -59,7 +59,8 @@ class TCPStore(Store):
             listener = listen(self._host, self._port, descriptor)
         except OSError as error:
             raise DistNetworkError(
-                f"TCPStore: The server socket has failed to listen at {self._host}:{self._port}: {error}. Another program "
+                f"TCPStore: The server socket has failed to listen at {self._host}:{self._port}: {error}. Another "
+                "program "
                 "may use this port, or the address belongs to another machine"
             ) from error
         self._port = listener.getsockname()[1]
@@ -79,7 +80,8 @@ class TCPStore(Store):
             except OSError as error:
                 if time.monotonic() + pause > deadline:
                     raise DistNetworkError(
-                        f"TCPStore: no store answered at {self._host}:{self._port} within {patience:g} s ({error}). Does "
+                        f"TCPStore: no store answered at {self._host}:{self._port} within {patience:g} s ({error}). "
+                        "Does "
                         "the process with is_master=True (rank 0) run, at this address and port?"
                     ) from error
             time.sleep(pause)

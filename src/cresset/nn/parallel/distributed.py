@@ -1,7 +1,8 @@
-"""DistributedDataParallel: the same model in several processes, each with its part of the data; gradients are averaged while
-backward runs.
+"""DistributedDataParallel: the same model in several processes, each with its part of the data; gradients are averaged
+while backward runs.
 
-Gradients travel in buckets: several parameters in one exchange, in about the order in which backward reaches them. A bucket
+Gradients travel in buckets: several parameters in one exchange, in about the order in which backward reaches them. A
+    bucket
 leaves as soon as its last gradient is there, so that the exchange and the rest of backward overlap.
 """
 
@@ -119,7 +120,8 @@ class DistributedDataParallel(Module):
     """
 
     def __init__(
-        self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, init_sync=True, process_group=None,
+        self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, init_sync=True,
+        process_group=None,
         bucket_cap_mb=None, find_unused_parameters=False, check_reduction=False, gradient_as_bucket_view=False,
         static_graph=False, delay_all_reduce_named_params=None, param_to_hook_all_reduce=None, mixed_precision=None,
         device_mesh=None, skip_all_reduce_unused_params=False, bucket_cap_mb_list=None,
@@ -130,7 +132,8 @@ class DistributedDataParallel(Module):
         for name, value in (
             ("delay_all_reduce_named_params", delay_all_reduce_named_params), ("device_mesh", device_mesh),
             ("param_to_hook_all_reduce", param_to_hook_all_reduce), ("mixed_precision", mixed_precision),
-            ("bucket_cap_mb_list", bucket_cap_mb_list), ("skip_all_reduce_unused_params", skip_all_reduce_unused_params or None),
+            ("bucket_cap_mb_list", bucket_cap_mb_list),
+            ("skip_all_reduce_unused_params", skip_all_reduce_unused_params or None),
         ):  # fmt: skip
             if value is not None:
                 raise NotImplementedError(f"DistributedDataParallel: {name} is not in cresset yet")
@@ -139,14 +142,17 @@ class DistributedDataParallel(Module):
         self.module, self.dim, self.broadcast_buffers = module, dim, broadcast_buffers
         self.device_ids, self.output_device = device_ids, output_device
         if device_ids is not None and len(device_ids) > 1:
-            raise ValueError(f"DistributedDataParallel: device_ids can only be None or contain a single element, got {device_ids}")
+            raise ValueError(
+                f"DistributedDataParallel: device_ids can only be None or contain a single element, got {device_ids}"
+            )
         self._skipped = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         named = [(n, p) for n, p in module.named_parameters() if n not in self._skipped]
         self._names = {id(p): n for n, p in named}
         self._trained = [p for _, p in named if p.requires_grad]
         if not self._trained:
             raise RuntimeError(
-                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
+                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
+                "gradient."
             )
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
         self.gradient_as_bucket_view, self.require_backward_grad_sync = gradient_as_bucket_view, True
@@ -174,7 +180,9 @@ class DistributedDataParallel(Module):
         for rank, other in enumerate(every):
             if other != every[0]:
                 here = next((pair for pair in zip(every[0], other) if pair[0] != pair[1]), (len(every[0]), len(other)))
-                raise RuntimeError(f"DistributedDataParallel: the models of rank 0 and rank {rank} differ: {here[0]} and {here[1]}")
+                raise RuntimeError(
+                    f"DistributedDataParallel: the models of rank 0 and rank {rank} differ: {here[0]} and {here[1]}"
+                )
 
     def _buffers_to_sync(self):
         return [b.detach() for n, b in self.module.named_buffers() if n not in self._skipped]
@@ -202,7 +210,11 @@ class DistributedDataParallel(Module):
         if self.training and self.broadcast_buffers and (buffers := self._buffers_to_sync()):
             self._sync(buffers)
         if self.device_ids:
-            device = cresset.device("cuda", self.device_ids[0]) if isinstance(self.device_ids[0], int) else self.device_ids[0]
+            device = (
+                cresset.device("cuda", self.device_ids[0])
+                if isinstance(self.device_ids[0], int)
+                else self.device_ids[0]
+            )
             inputs, kwargs = _moved(inputs, device), _moved(kwargs, device)
         output = self.module(*inputs, **kwargs)
         if syncs:
@@ -309,7 +321,8 @@ class DistributedDataParallel(Module):
     def _unused_words(self):
         names = ", ".join(self._unfinished[:10]) + (", ..." if len(self._unfinished) > 10 else "")
         return (
-            "Expected to have finished reduction in the prior iteration before starting a new one. These parameters had no part "
+            "Expected to have finished reduction in the prior iteration before starting a new one. These parameters "
+            "had no part "
             f"in the loss, so their gradients were never ready: {names}. Pass find_unused_parameters=True to "
             "DistributedDataParallel, or let forward return everything that the loss is made of"
         )
@@ -349,7 +362,9 @@ class DistributedDataParallel(Module):
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
 
     def __getstate__(self):
-        raise RuntimeError("DistributedDataParallel: save `module`, the model inside; the wrapper belongs to its processes")
+        raise RuntimeError(
+            "DistributedDataParallel: save `module`, the model inside; the wrapper belongs to its processes"
+        )
 
     def __deepcopy__(self, memo):
         self.__getstate__()
