@@ -11,16 +11,22 @@ cumsum = operator("cumsum", """The sum of the elements so far along `dim`. Integ
 
     >>> cresset.cumsum(cresset.tensor([1, 2, 3]), dim=0)
     tensor([1, 3, 6])
-    """, autocast={"cuda": "accumulate"})  # fmt: skip
+    """, autocast={"cuda": "accumulate"}, batch="along")  # fmt: skip
+
+
+@cumsum.derivative
+def _(grad, dim):
+    yield lambda: _from_the_end(cresset.cumsum, grad, dim) if grad.ndim else grad
 
 
 def _from_the_end(scan, x, dim):
     return scan(x.flip(dim), dim).flip(dim)
 
 
-@cumsum.derivative
-def _(grad, dim):
-    yield lambda: _from_the_end(cresset.cumsum, grad, dim) if grad.ndim else grad
+@cumsum.onnx
+def _(g, input, dim):
+    x = g.cast(input, input.dtype, g.result.dtype)
+    return g.op("CumSum", x, g.number(dim % len(input.shape), cresset.int64)) if input.shape else x
 
 
 cumprod = operator("cumprod", """The product of the elements so far along `dim`.
@@ -115,16 +121,10 @@ def _(grad, indices, dim):
 def _(grad, indices, dim):
     yield lambda: _to_where_it_came_from(grad, indices, dim)
 
-batch("cumsum", "cumprod", "cumsum_", "cumprod_", "cummax", "cummin", "logcumsumexp")("along")
+batch("cumprod", "cumsum_", "cumprod_", "cummax", "cummin", "logcumsumexp")("along")
 
 
 # --- as ONNX ---
-
-
-@onnx("cumsum")
-def _(g, input, dim):
-    x = g.cast(input, input.dtype, g.result.dtype)
-    return g.op("CumSum", x, g.number(dim % len(input.shape), cresset.int64)) if input.shape else x
 
 
 def _triangle(g, input, dim, filler):
