@@ -20,6 +20,10 @@ def load(path):
         return define()
     if stem in ("_torchaudio", "libtorchaudio"):
         return _define_torchaudio()
+    from ..utils.cpp_extension.opening import is_extension, open_extension
+
+    if is_extension(path):
+        return open_extension(path, stem.partition("-")[0])
     said = INSTEAD.get(package) or INSTEAD.get(os.path.basename(os.path.dirname(os.path.dirname(path))))
     raise OSError(
         f"load_library: {path} holds operators compiled for PyTorch, which cresset cannot load; "
