@@ -19,7 +19,10 @@ void run_index(Call& c) {
   const int64_t own = a.result.size() - a.sizes.size();
   Dims strides[2] = {a.strides, Dims(a.result.size(), 0)};
   for (int64_t k = 0; k < own; ++k) strides[0].insert(a.position, 0);
-  for (int64_t k = own, step = 1; k-- > 0; step *= a.result[a.position + k]) strides[1][a.position + k] = step;
+  int64_t step = 1;
+  for (int64_t k = own; k-- > 0; step *= a.result[a.position + k]) strides[1][a.position + k] = step;
+  for (int64_t d = 0; d < a.result.size(); ++d)  // what the indices have along dimensions of one element
+    if (a.result[d] == 1 && (d < a.position || d >= a.position + own)) strides[1][d] = d < a.position ? step : 1;
   const Tensor out = empty(TensorInfo{a.result, result_strides(a.result, strides), input.dtype(), input.device()});
   if (out.numel() && !out.is_meta()) {
     LongWork work(out.numel());

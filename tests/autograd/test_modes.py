@@ -143,3 +143,12 @@ def test_a_tensor_of_inference_mode_keeps_its_sizes_outside_of_it(change):
     with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
         change(y)
     assert y.shape == (2, 1)
+
+
+def test_a_tensor_of_inference_mode_keeps_its_memory_outside_of_it():
+    with cresset.inference_mode():
+        x = cresset.ones(2) * 2
+    for source in (cresset.zeros(2), cresset.zeros(2).untyped_storage()):
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+            x.set_(source)
+    assert x.tolist() == [2.0, 2.0]

@@ -118,6 +118,15 @@ PROGRAMS = {
         "v1 = t.nextafter(v0, t.tensor([0.0, inf], dtype=t.float16))",
         "v1.sum().backward()",
     ],
+    "what is read through indices lies in the order of what it is read from": [
+        "v0 = values((4, 3, 2), 'float32').transpose(-1, -2)",
+        "v1 = v0[t.tensor([1, 0])]",
+        "v2 = v0[t.tensor([[1, 0]]), :, t.tensor([[0], [2]])]",
+        "v3 = v0[:, t.tensor([True, False])]",
+        "v4 = values((4, 4), 'int8', 4).transpose(-1, -2)[None, t.tensor([[-2], [-2]])]",
+    ],
+    "numpy of a parameter": ["v0 = t.ones(2).requires_grad_()", "n1 = v0.numpy()", "with t.no_grad(): n2 = v0.numpy()", "with t.no_grad(): n3 = np.asarray(v0)"],
+    "the mean of one number": ["v0 = t.tensor([2.0]).requires_grad_()", "v1 = t.std_mean(v0, 0)[1]", "v1.backward()"],
     "the data of truth values": ["v0 = t.ones(2, 3) < 2", "v1 = v0.data", "say(v0.is_set_to(v1))"],
 }  # fmt: skip
 

@@ -259,6 +259,8 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         raise RuntimeError("set_: a leaf Variable that requires grad is being used in an in-place operation.")
     if self.requires_grad and _native.is_grad_enabled():
         raise RuntimeError("set_: derivative for set_ is not implemented: the tensor is recorded; detach it first")
+    if self.is_inference() and not _native.is_inference_mode_enabled():
+        raise RuntimeError("set_: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace update.")
     version = None if self.is_inference() else self._version
     _native.bump_version(self)  # to those that share the memory up to now, one of them has changed
     try:

@@ -16,6 +16,7 @@ from vocabulary import vocabulary
 
 ASSIGNED = re.compile(r"[vnmo]\d+$")
 REPLACED = re.compile(r"\.set_\(|\.data = |m\d+\.(double|float|half)\(")  # a tensor has other memory from then on, and with it, in cresset, another version
+STORAGE_WRITTEN = re.compile(r"untyped_storage\(\)\.(fill_|copy_)\(")  # counts as a write in cresset alone
 BITS = {
     "float64": np.float64, "float32": np.float32, "float16": np.float16, "bfloat16": np.uint16, "complex64": np.complex64, "complex128": np.complex128,
     "int64": np.int64, "int32": np.int32, "int16": np.int16, "int8": np.int8, "uint8": np.uint8, "bool": np.uint8, "complex32": np.uint32,
@@ -209,7 +210,7 @@ class Lockstep:
         for side in self.sides:
             side.begin()
         self.steps = []
-        self.replaced = False
+        self.replaced = self.storage_written = False
 
     @property
     def lead(self):
@@ -219,6 +220,7 @@ class Lockstep:
         """Run one step on all sides. Returns how they differ after it, or None."""
         self.steps.append(text)
         self.replaced |= bool(REPLACED.search(text))
+        self.storage_written |= bool(STORAGE_WRITTEN.search(text))
         code = compile(text, "<step>", "exec")
         # The last side first: its crash is the one that is looked for.
         for side in reversed(self.sides):
@@ -230,6 +232,7 @@ class Lockstep:
             ):
                 return f"{side.t.__name__} raised {side.error[0]}: {side.error[1]}"
         why = self.difference() if compare and len(self.sides) > 1 else None
+        self.storage_written &= not compare
         return f"{why}; both raised {self.lead.error[0]}" if why and all(side.error for side in self.sides) else why
 
     def difference(self):
@@ -246,7 +249,7 @@ class Lockstep:
         for name, tensor in theirs.items():
             mine = ours[name]
             expected, got = lead.looks(tensor), other.looks(mine)
-            if expected["version"] != got["version"] and "none" not in (expected["version"], got["version"]) and (self.replaced or counts_apart(lead.t, tensor, theirs.values())):
+            if expected["version"] != got["version"] and "none" not in (expected["version"], got["version"]) and (self.replaced or self.storage_written or counts_apart(lead.t, tensor, theirs.values())):
                 got["version"] = expected["version"]
                 for side, seen in ((lead, tensor), (other, mine)):
                     side.first[id(seen), "version"] = (seen, seen._version - expected["version"])
