@@ -62,16 +62,9 @@ def _native_batch_norm_legit_no_training(input, weight, bias, running_mean, runn
     return found[0], input.new_empty(0), input.new_empty(0)
 
 
-def norm_except_dim(v, pow=2, dim=0):
-    """The norms along all dimensions but one, which keep their places."""
-    if dim == -1:
-        return v.norm(pow)
-    return cresset.linalg.vector_norm(v, pow, [d for d in range(v.dim()) if d != dim % v.dim()], keepdim=True)
-
-
 def _weight_norm(v, g, dim=0):
     """v scaled to the norms g along `dim`."""
-    return v * (g / norm_except_dim(v, 2, dim))
+    return v * (g / cresset.norm_except_dim(v, 2, dim))
 
 
 # ---- losses
@@ -315,7 +308,7 @@ def col2im(input, output_size, kernel_size, dilation, padding, stride):
 
 forms = {
     "_convolution": _convolution, "_convolution_mode": _convolution_mode, "_softmax": _softmax, "_log_softmax": _log_softmax, "_safe_softmax": _safe_softmax,
-    "norm_except_dim": norm_except_dim, "_weight_norm": _weight_norm, "_native_batch_norm_legit": _native_batch_norm_legit, "_native_batch_norm_legit_no_training": _native_batch_norm_legit_no_training,
+    "_weight_norm": _weight_norm, "_native_batch_norm_legit": _native_batch_norm_legit, "_native_batch_norm_legit_no_training": _native_batch_norm_legit_no_training,
     "cross_entropy_loss": cross_entropy_loss, "nll_loss": nll_loss, "nll_loss_nd": nll_loss, "nll_loss2d": nll_loss, "binary_cross_entropy": binary_cross_entropy,
     "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits, "kl_div": kl_div, "mse_loss": mse_loss, "l1_loss": l1_loss, "smooth_l1_loss": smooth_l1_loss,
     "huber_loss": huber_loss, "soft_margin_loss": soft_margin_loss, "multi_margin_loss": multi_margin_loss, "multilabel_margin_loss": multilabel_margin_loss,

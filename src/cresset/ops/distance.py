@@ -25,6 +25,20 @@ def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     return cresset.linalg_vector_norm(input, order, dim, keepdim, dtype=dtype)
 
 
+@function
+def norm_except_dim(v, pow=2, dim=0):
+    """The norm of order `pow` over all dimensions but `dim`, which keeps its place; over all of them if `dim` is -1.
+
+    >>> cresset.norm_except_dim(cresset.tensor([[3.0, 4.0], [6.0, 8.0]]))
+    tensor([[ 5.],
+            [10.]])
+    """
+    if dim == -1:
+        return v.norm(pow)
+    norms = v.transpose(0, dim).reshape(v.size(dim), -1).norm(pow, 1)
+    return norms.view([-1] + [1] * (v.ndim - 1)).transpose(0, dim)
+
+
 @function(method=True, autocast={"cuda": "float32"})
 def dist(input, other, p=2):
     """The p-norm of `input - other`.

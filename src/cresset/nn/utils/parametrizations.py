@@ -6,7 +6,6 @@ from ..functional import normalize
 from ..module import Module
 from .parametrize import register_parametrization
 from .spectral_norm import as_matrix, improve, transposed_kinds
-from .weight_norm import norm_except_dim
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -17,10 +16,10 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g, weight_v):
-        return weight_v * (weight_g / norm_except_dim(weight_v, 2, self.dim))
+        return weight_v * (weight_g / cresset.norm_except_dim(weight_v, 2, self.dim))
 
     def right_inverse(self, weight):
-        return norm_except_dim(weight, 2, self.dim), weight
+        return cresset.norm_except_dim(weight, 2, self.dim), weight
 
 
 def weight_norm(module, name="weight", dim=0):

@@ -2,16 +2,9 @@
 
 import warnings
 
+import cresset
+
 from ..parameter import Parameter
-
-
-def norm_except_dim(v, pow=2, dim=0):
-    """The norm of `v` over all dimensions but `dim`, which keeps its place; over all of them if `dim` is -1."""
-    if dim == -1:
-        return v.norm(pow)
-    moved = v.transpose(0, dim)
-    norms = moved.reshape(v.size(dim), -1).norm(pow, 1)
-    return norms.view([-1] + [1] * (v.dim() - 1)).transpose(0, dim)
 
 
 class WeightNorm:
@@ -22,7 +15,7 @@ class WeightNorm:
 
     def compute_weight(self, module):
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
-        return v * (g / norm_except_dim(v, 2, self.dim))
+        return v * (g / cresset.norm_except_dim(v, 2, self.dim))
 
     @staticmethod
     def apply(module, name, dim):
@@ -32,7 +25,7 @@ class WeightNorm:
         norm = WeightNorm(name, dim)
         weight = getattr(module, name)
         del module._parameters[name]
-        module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, 2, norm.dim).data))
+        module.register_parameter(name + "_g", Parameter(cresset.norm_except_dim(weight, 2, norm.dim).data))
         module.register_parameter(name + "_v", Parameter(weight.data))
         setattr(module, name, norm.compute_weight(module))
         module.register_forward_pre_hook(norm)
