@@ -3,6 +3,7 @@
 import cresset
 
 from .. import _dynamo
+from ..fx.recorded import Writer
 from ..graph.aten_recording import AtenRecorder
 from ..graph.merging import merge
 from ..graph.recording import Front
@@ -22,7 +23,6 @@ from .graph_signature import (
     TensorArgument,
 )
 from .program import ExportedProgram, InputCheck, ModuleCallEntry, ModuleCallSignature, Range
-from .writing import Writer
 
 
 class UserError(_dynamo.exc.TorchDynamoException):

@@ -12,6 +12,7 @@ from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..graph.recordings import Free
+from ..graph.svg import fx_svg
 from ..pytree import tree_flatten, tree_unflatten
 from .dynamic_shapes import MOST
 from .graph_signature import InputKind, OutputKind
@@ -400,6 +401,14 @@ class ExportedProgram:
         code = "\n".join("    " + line for line in readable(self.graph, inner=True).splitlines())
         signature = "\n".join("    " + line for line in str(self.graph_signature).strip("\n").splitlines())
         return f"ExportedProgram:\n{code}\n\nGraph signature: \n{signature}\n\nRange constraints: {self.range_constraints}\n"
+
+    def to_svg(self, path=None):
+        """A picture of the graph as SVG text; with a path it is written there, too."""
+        text = fx_svg(self.graph, "exported program")
+        if path is not None:
+            with open(path, "w") as file:
+                file.write(text)
+        return text
 
 
 class _OnlyFlatten(Flatten):

@@ -12,16 +12,23 @@ from .places import Place
 from .recording import RANDOM, Call, Recorder, Value, _address, _name_of, leaves, map_tree
 
 
+def positional(schema, arguments):
+    """args and kwargs of a call, from the arguments in the schema's order."""
+    pairs = list(zip(schema.arguments, arguments, strict=True))
+    return [v for a, v in pairs if not a.keyword_only], {a.name: v for a, v in pairs if a.keyword_only}
+
+
 class AtenRecorder(Recorder):
     """Records aten operators.
 
     Args:
         scalars: take overloads for numbers (`add.Scalar`), as TorchScript's text does; PyTorch's exported programs have `add.Tensor` with a number.
+        decompositions: {"aten::name.overload": function} of operators that are entered: what the function calls is recorded in their place.
     """
 
-    def __init__(self, front, parameters, *, scalars=False):
+    def __init__(self, front, parameters, *, scalars=False, decompositions=None):
         super().__init__(front, parameters)
-        self.scalars = scalars
+        self.scalars, self.decompositions = scalars, decompositions or {}
 
     # ---- values
 
@@ -90,6 +97,10 @@ class AtenRecorder(Recorder):
                     )
                 self.refuse(name)
             schema, arguments = found
+        entered = self.decompositions.get(f"{schema.name}.{schema.overload_name or 'default'}")
+        if entered is not None:
+            with self:
+                return entered(*positional(schema, arguments)[0], **positional(schema, arguments)[1])
         return self.record(name, schema, arguments, lambda: func(*args, **kwargs))
 
     def record(self, name, schema, arguments, run):

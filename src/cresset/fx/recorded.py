@@ -4,10 +4,10 @@ import operator
 
 import cresset
 
-from ..fx.graph import Graph
 from ..graph.aten_calls import default_of
 from ..graph.recording import Value
 from ..graph.sizes import Fraction, Size, shifted, solve
+from .graph import Graph
 
 
 class Symbols:

@@ -1,0 +1,1 @@
+"""Ways to make graphs that PyTorch calls experimental."""
