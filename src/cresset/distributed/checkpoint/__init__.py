@@ -1,0 +1,329 @@
+"""torch.distributed.checkpoint: state that several processes save together and any number of them loads.
+
+The files are PyTorch's: a folder with `.metadata` and `*.distcp`. They are read as data only.
+"""
+
+import threading
+
+import cresset
+
+from ...show import missing_names as _missing_names
+from .. import collectives, objects, world
+from .filesystem import FileSystemReader, FileSystemWriter, _StorageInfo
+from .flattening import flatten, put
+from .metadata import (
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    Metadata,
+    MetadataIndex,
+    TensorProperties,
+    TensorStorageMetadata,
+)
+
+__all__ = [
+    "BytesStorageMetadata", "CheckpointException", "ChunkStorageMetadata", "FileSystemReader", "FileSystemWriter",
+    "Metadata",
+    "MetadataIndex", "TensorProperties", "TensorStorageMetadata", "async_save", "load", "load_state_dict", "save",
+    "save_state_dict",
+]  # fmt: skip
+
+
+class CheckpointException(BaseException):
+    """Some processes could not do their part; `failures` has the error of each, by rank."""
+
+    def __init__(self, msg, failures):
+        super().__init__(msg, failures)
+        self.failures = failures
+
+    def __str__(self):
+        lines = [f"{type(self).__name__} ranks:{set(self.failures)}"]
+        return "\n".join([*lines, *(f"rank {rank}: {error}" for rank, error in sorted(self.failures.items()))])
+
+
+class _Alone:
+    """The processes that save together when there is one."""
+
+    rank, size = 0, 1
+
+    def gather(self, value):
+        return [value]
+
+    def barrier(self):
+        pass
+
+
+class _Together:
+    """The processes of a group."""
+
+    def __init__(self, group):
+        self.group = group
+        self.rank, self.size = group.rank(), group.size()
+
+    def gather(self, value):
+        every = [None] * self.size
+        objects.all_gather_object(every, value, self.group)
+        return every
+
+    def barrier(self):
+        collectives.barrier(self.group)
+
+
+def _processes(process_group, no_dist):
+    if no_dist or not world.is_initialized():
+        return _Alone()
+    return _Together(world.member_of(process_group, "checkpoint"))
+
+
+def _refuse(who, planner):
+    if planner is not None:
+        raise NotImplementedError(f"{who}: planners of one's own are not in cresset; leave `planner` out")
+
+
+def _all_well(processes, error, what):
+    """Let all processes fail when one of them has."""
+    words = processes.gather(None if error is None else f"{type(error).__name__}: {error}")
+    failures = {rank: text for rank, text in enumerate(words) if text is not None}
+    if failures:
+        if processes.size == 1:
+            raise error
+        raise CheckpointException(what, failures) from error
+
+
+def _mine(flat, processes):
+    """The entries that this process writes: what all have is divided among them by size."""
+    sizes = {k: v.numel() * v.element_size() if isinstance(v, cresset.Tensor) else 0 for k, v in flat.items()}
+    every = processes.gather(sizes)
+    owners, load = {}, [0] * processes.size
+    for key in sorted({k for one in every for k in one}, key=lambda k: (-max(one.get(k, 0) for one in every), k)):
+        holders = [rank for rank, one in enumerate(every) if key in one]
+        rank = min(holders, key=lambda r: (load[r], r)) if every[holders[0]][key] else holders[0]
+        owners[key] = rank
+        load[rank] += every[rank][key]
+    return [(key, value) for key, value in flat.items() if owners[key] == processes.rank]
+
+
+def save(
+    state_dict,
+    *,
+    checkpoint_id=None,
+    storage_writer=None,
+    planner=None,
+    process_group=None,
+    no_dist=False,
+    use_collectives=True,
+):
+    """Save nested state. All processes of the group call this; what all have is written once.
+
+    Args:
+        state_dict: dictionaries and lists of tensors and other data.
+        checkpoint_id: the folder.
+        storage_writer: a FileSystemWriter, in place of the folder.
+        planner: PyTorch's way to change what is written; refused here.
+        process_group: by default all processes.
+        no_dist: this process alone.
+        use_collectives: PyTorch's way to write one `.metadata` for each process when it is False; there is always one
+            here.
+
+    Returns: the Metadata.
+    """
+    _refuse("save", planner)
+    writer = _storage(storage_writer, checkpoint_id, FileSystemWriter, "save")
+    processes = _processes(process_group, no_dist)
+    flat, paths = flatten(_states(state_dict))
+    entries, error, written = _mine(flat, processes), None, ([], {})
+    try:
+        writer.begin()
+        written = writer.write(processes.rank, entries)
+    except Exception as problem:
+        error = problem
+    _all_well(processes, error, "save")
+    places, described = written
+    packed = processes.gather([(i.fqn, i.offset, i.index, s.relative_path, s.offset, s.length) for i, s in places])
+    kinds = processes.gather({k: _packed(m) for k, m in described.items()})
+    all_paths = processes.gather({k: list(p) for k, p in paths.items()})
+    metadata = _joined(packed, kinds, all_paths)
+    error = None
+    if processes.rank == 0:
+        try:
+            writer.finish(metadata)
+        except Exception as problem:
+            error = problem
+    _all_well(processes, error, "save")
+    return metadata
+
+
+def _packed(described):
+    """Metadata as plain data, which travels."""
+    if isinstance(described, BytesStorageMetadata):
+        return None
+    p = described.properties
+    return (p.dtype, p.requires_grad, list(described.size))
+
+
+def _joined(packed, kinds, all_paths):
+    storage = {
+        MetadataIndex(name, offset, index): _StorageInfo(path, start, length)
+        for one in packed
+        for name, offset, index, path, start, length in one
+    }
+    described = {}
+    for one in kinds:
+        for key, kind in one.items():
+            if kind is None:
+                described[key] = BytesStorageMetadata()
+                continue
+            size = cresset.Size(kind[2])
+            whole = ChunkStorageMetadata(cresset.Size([0] * len(size)), size)
+            described[key] = TensorStorageMetadata(TensorProperties(kind[0], requires_grad=kind[1]), size, [whole])
+    paths = {key: tuple(path) for one in all_paths for key, path in one.items()}
+    return Metadata(described, {key: paths[key] for key in described}, storage)
+
+
+def _storage(given, checkpoint_id, kind, who):
+    if given is not None:
+        if not isinstance(given, kind):
+            raise TypeError(f"{who}: storage must be a {kind.__name__}, not {type(given).__name__}")
+        return given
+    if checkpoint_id is None:
+        raise RuntimeError(f"{who}: `checkpoint_id` must be specified if storage is None.")
+    return kind(checkpoint_id)
+
+
+def _states(state_dict):
+    """The state of entries that know theirs: modules, optimizers."""
+    return {
+        k: v.state_dict() if hasattr(v, "state_dict") and hasattr(v, "load_state_dict") else v
+        for k, v in state_dict.items()
+    }
+
+
+def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, process_group=None, no_dist=False):
+    """Load what `save` has written into the tensors of `state_dict`; other entries are replaced.
+
+    Args:
+        state_dict: nested, with the entries to load; others of the checkpoint are left alone.
+        checkpoint_id: the folder.
+        storage_reader: a FileSystemReader, in place of the folder.
+        planner: PyTorch's way to change what is read; refused here.
+        process_group: by default all processes.
+        no_dist: this process alone.
+    """
+    _refuse("load", planner)
+    reader = _storage(storage_reader, checkpoint_id, FileSystemReader, "load")
+    processes, error = _processes(process_group, no_dist), None
+    try:
+        _load(state_dict, reader)
+    except Exception as problem:
+        error = problem
+    _all_well(processes, error, "load")
+
+
+def _load(state_dict, reader):
+    metadata = reader.read_metadata()
+    states = _states(state_dict)
+    flat, paths = flatten(states)
+    missing = [key for key in flat if key not in metadata.state_dict_metadata]
+    if missing:
+        raise RuntimeError(f"Missing key in checkpoint state_dict: {', '.join(missing)}.")
+    parts = {}
+    for index, info in metadata.storage_data.items():
+        parts.setdefault(index.fqn, []).append((index, info))
+    for key, value in flat.items():
+        described = metadata.state_dict_metadata[key]
+        if isinstance(described, TensorStorageMetadata) != isinstance(value, cresset.Tensor):
+            raise ValueError(
+                f"load: {key} is {'a tensor' if isinstance(value, cresset.Tensor) else 'no tensor'}, unlike in the "
+                "checkpoint"
+            )
+        if isinstance(value, cresset.Tensor):
+            _fill(key, value, described, parts.get(key, []), reader)
+        else:
+            put(states, paths[key], reader.read(parts[key][0][1]))
+    for key, value in list(state_dict.items()):
+        if hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
+            value.load_state_dict(states[key])
+        else:
+            state_dict[key] = states[key]
+
+
+def _fill(key, tensor, described, parts, reader):
+    """Put the parts of a tensor in their places."""
+    if tuple(described.size) != tuple(tensor.shape):
+        raise ValueError(
+            f"Size mismatch between saved {tuple(described.size)} and current: {tuple(tensor.shape)} for {key}"
+        )
+    filled = 0
+    with cresset.no_grad():
+        for index, info in parts:
+            part = reader.read(info)
+            offsets = tuple(index.offset or (0,) * tensor.dim())
+            place = tensor.detach()
+            for dim, (start, size) in enumerate(zip(offsets, part.shape, strict=True)):
+                place = place.narrow(dim, start, size)
+            place.copy_(part)
+            filled += part.numel()
+    if filled < tensor.numel():
+        raise RuntimeError(f"load: parts of {key} are missing: {filled} of {tensor.numel()} elements are there")
+
+
+def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, no_dist=False):
+    """Copy the state now and save it in a thread; a Future of the Metadata. Several processes need a group of their own
+    for it: what the program exchanges meanwhile must not mix with it.
+
+    Args:
+        state_dict, checkpoint_id, storage_writer, planner, process_group: as in `save`.
+        no_dist: this process alone.
+    """
+    _refuse("async_save", planner)
+    copied = _copied(_states(state_dict))
+    future = cresset.futures.Future()
+    alone = no_dist or not world.is_initialized()
+    if not alone and process_group is None and world.get_world_size() > 1:
+        raise ValueError(
+            "async_save: pass process_group=, a group made for it (new_group()); the one of all is the program's own"
+        )
+
+    def run():
+        try:
+            result = save(
+                copied,
+                checkpoint_id=checkpoint_id,
+                storage_writer=storage_writer,
+                process_group=process_group,
+                no_dist=alone,
+            )
+            future.set_result(result)
+        except Exception as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="cresset-checkpoint").start()
+    return future
+
+
+def _copied(value):
+    if isinstance(value, cresset.Tensor):
+        return value.detach().clone()
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_copied(item) for item in value)
+    return value
+
+
+def save_state_dict(state_dict, storage_writer, process_group=None, coordinator_rank=0, no_dist=False, planner=None):
+    """PyTorch's older name of `save`."""
+    if coordinator_rank != 0:
+        raise NotImplementedError("save_state_dict: rank 0 writes the metadata; coordinator_rank must be 0")
+    return save(
+        state_dict, storage_writer=storage_writer, process_group=process_group, no_dist=no_dist, planner=planner
+    )
+
+
+def load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank=0, no_dist=False, planner=None):
+    """PyTorch's older name of `load`."""
+    if coordinator_rank != 0:
+        raise NotImplementedError("load_state_dict: rank 0 reads for all; coordinator_rank must be 0")
+    load(state_dict, storage_reader=storage_reader, process_group=process_group, no_dist=no_dist, planner=planner)
+
+
+__getattr__ = _missing_names.of(__name__)
