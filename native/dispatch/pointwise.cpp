@@ -304,10 +304,11 @@ bool execute_plain(Call& c, const PointwiseDefinition& def, const ScalarAttribut
   const bool streams = n * out_size >= kStreamedBytes && !c.op.inplace;
   parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
     char* q[1 + kMaxPointwiseInputs];
-    alignas(64) char buffer[kBlock * 4];
-    const int64_t block = streams || used > 0 ? kBlock : end - begin;
-    for (int64_t at = begin; at < end; at += block) {
-      const int64_t m = std::min(block, end - at);
+    alignas(64) char buffer[kStreamedBlock * 4];
+    const int64_t block = streams ? kStreamedBlock : used > 0 ? kBlock : end - begin;
+    for (int64_t at = begin, m; at < end; at += m) {
+      m = std::min(block, end - at);
+      if (const int64_t first = streams ? until_line(p[0] + at * out_size, out_size) : 0; first > 0) m = std::min(m, first);
       q[0] = streams ? buffer : p[0] + at * out_size;
       for (int i = 0; i < def.input_count; ++i) q[1 + i] = p[1 + i] + (c.args[i].kind == Kind::tensor ? at * 4 : 0);
       loop(q, attributes, m);

@@ -1,10 +1,11 @@
 #include "tensor/blocks.h"
 
 #include <cstring>
-#ifdef __SSE2__
-#include <emmintrin.h>
+#ifdef __x86_64__
+#include <immintrin.h>
 #endif
 
+#include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "tensor/convert.h"
 
@@ -125,21 +126,37 @@ int64_t coalesce(Dims& sizes, Dims* const* strides, int count) {
   return kept;
 }
 
+#ifdef __x86_64__
+namespace {
+
+// Whole lines: a fifth faster by one store each than by four. `to` is aligned.
+[[gnu::target("avx512f")]] void stream_lines_512(char* to, const char* from, int64_t lines) {
+  for (int64_t i = 0; i < 64 * lines; i += 64) _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), _mm512_loadu_si512(from + i));
+}
+[[gnu::target("avx2")]] void stream_lines_256(char* to, const char* from, int64_t lines) {
+  for (int64_t i = 0; i < 64 * lines; i += 32) _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
+}
+void stream_lines_128(char* to, const char* from, int64_t lines) {
+  for (int64_t i = 0; i < 64 * lines; i += 16) _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+}
+const auto stream_lines = [] {
+  const InstructionSet best = detect_instruction_set();
+  return best == InstructionSet::avx512 ? stream_lines_512 : best == InstructionSet::avx2 ? stream_lines_256 : stream_lines_128;
+}();
+
+}  // namespace
+
 void stream(char* to, const char* from, int64_t bytes) {
-  int64_t i = 0;
-#ifdef __SSE2__
-  if (reinterpret_cast<uintptr_t>(to) % 16 == 0)
-    for (; i + 64 <= bytes; i += 64)
-      for (int64_t k = 0; k < 64; k += 16)
-        _mm_stream_si128(reinterpret_cast<__m128i*>(to + i + k), _mm_load_si128(reinterpret_cast<const __m128i*>(from + i + k)));
-#endif
-  std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
+  const int64_t head = std::min(bytes, until_line(to, 1)), lines = (bytes - head) / 64, done = head + 64 * lines;
+  std::memcpy(to, from, static_cast<size_t>(head));
+  stream_lines(to + head, from + head, lines);
+  std::memcpy(to + done, from + done, static_cast<size_t>(bytes - done));
 }
-void end_stream() {
-#ifdef __SSE2__
-  _mm_sfence();
+void end_stream() { _mm_sfence(); }
+#else
+void stream(char* to, const char* from, int64_t bytes) { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+void end_stream() {}
 #endif
-}
 
 void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, const void* context, bool streams) {
   int64_t n = 1;
@@ -185,6 +202,7 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
     int64_t block = kBlock;
     for (int k = 0; k < count; ++k)
       if (size_of(operands[k].loop_dtype) > 8) block = kBlock / 2;
+    if (streams) block = std::min(block, kStreamedBlock);
     for (int k = 1; k < count; ++k) {
       if (how[k] != How::constant) continue;
       const Operand& o = operands[k];
@@ -221,8 +239,9 @@ void run_blocks(DimsView shape, Operand* operands, int count, BlockLoop loop, co
       if (streams) end_stream();
       return;
     }
-    for (int64_t at = begin; at < end; at += block) {
-      const int64_t m = std::min(block, end - at);
+    for (int64_t at = begin, m; at < end; at += m) {
+      m = std::min(block, end - at);
+      if (const int64_t first = streams ? until_line(operands[0].data + at * out_width, out_width) : 0; first > 0) m = std::min(m, first);
       for (int k = 0; k < count; ++k) {
         const Operand& o = operands[k];
         if (how[k] == How::direct) {

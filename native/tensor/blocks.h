@@ -24,9 +24,13 @@ void run_blocks(DimsView sizes, Operand* operands, int count, BlockLoop loop, co
 
 // A result this large will not be in cache when it is read next. Writing it past the cache spares reading its lines first.
 inline constexpr int64_t kStreamedBytes = int64_t{8} << 20;
-// Copies without leaving `to` in the cache; `from` is aligned to 64 bytes. Call end_stream() when all is written.
+// Copies without leaving `to` in the cache. Call end_stream() when all is written.
 void stream(char* to, const char* from, int64_t bytes);
 void end_stream();
+// Elements that are made aside before they are streamed: few, so that the loop's reading and the writing overlap.
+inline constexpr int64_t kStreamedBlock = 512;
+// How many elements to write until a line of the cache begins: blocks that begin with one are streamed by whole lines.
+inline int64_t until_line(const char* to, int64_t width) { return static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % 64) / width; }
 // Whether a kernel that makes a contiguous result row by row should make each row aside and stream it. Rows are at most
 // kStreamedRow elements long.
 inline constexpr int64_t kStreamedRow = 4096;

@@ -1,4 +1,7 @@
-"""Copies of views, and copies in which a view is replaced."""
+"""Copies of views, copies in which a view is replaced, copies in another dtype."""
+
+import math
+import struct
 
 import pytest
 
@@ -72,3 +75,36 @@ def test_copy_has_the_elements_of_the_view_in_memory_of_its_own(name, arguments)
 def test_error_says_what_is_wrong(call, message):
     with pytest.raises(RuntimeError, match=message):
         call(cresset.zeros(2, 3))
+
+
+def test_float16_is_rounded_as_ieee_says():
+    """By the values that struct packs; the last few are too small, too large, or no numbers."""
+    values = [math.sinh(k / 50) * (-1) ** k for k in range(590)] + [k * 2.0**-26 for k in range(200)]
+    values += [1 + k * 2.0**-12 for k in range(100)] + [65519.99, -65504.0, 2.0**-25, 2.0**-25 * 1.0001, 0.0, -0.0]
+    numbers = [struct.unpack("f", struct.pack("f", v))[0] for v in values if abs(v) < 65520]
+    numbers = [v for v in numbers if abs(v) < 65520]
+    got = cresset.tensor(numbers).to(cresset.float16).view(cresset.int16).tolist()
+    assert got == [struct.unpack("h", struct.pack("e", v))[0] for v in numbers]
+    special = cresset.tensor([65520.0, -1e30, math.inf, -math.inf] * 4).to(cresset.float16)
+    assert special.tolist() == [math.inf, -math.inf, math.inf, -math.inf] * 4
+
+
+def test_every_nan_becomes_the_same_float16():
+    bits = cresset.tensor([0x7FC00000, 0x7FC12345, 0x7F800001, -0x400000, -0x7FFFFF] * 3, dtype=cresset.int32)
+    halves = bits.view(cresset.float32).to(cresset.float16).view(cresset.int16)
+    assert halves.tolist() == [0x7E00, 0x7E00, 0x7E00, 0xFE00 - 0x10000, 0xFE00 - 0x10000] * 3
+
+
+@pytest.mark.parametrize("offset", [0, 1, 7, 16, 30])
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.float64])
+def test_large_results_are_written_whole_wherever_they_begin(offset, dtype):
+    """They are streamed past the cache by whole lines, and what lies before the first and after the last line is not."""
+    count = 2_200_003
+    x = cresset.arange(count, dtype=dtype)
+    memory = cresset.full((count + 64,), -1, dtype=dtype)
+    cresset.add(x, x, out=memory[offset : offset + count])
+    assert memory[offset : offset + count].equal(2 * x) and memory[offset + count - 1].item() == 2 * (count - 1)
+    assert (memory[:offset] == -1).all() and (memory[offset + count :] == -1).all()
+    cresset.add(x, cresset.ones(1, dtype=cresset.float16), out=memory[offset : offset + count])
+    assert memory[offset : offset + count].equal(cresset.arange(1, count + 1, dtype=dtype))
+    assert (memory[:offset] == -1).all() and (memory[offset + count :] == -1).all()
