@@ -114,7 +114,14 @@ CRESSET_INLINE typename Op::Value fold_run(const Op& op, const T* x, int64_t n) 
   }
   alignas(64) Value lanes[kFoldLanes];
   const int64_t rows = n / kFoldLanes;
-  fold_columns(op, x, kFoldLanes, rows, kFoldLanes, lanes);
+  if constexpr (MindsNan<Op> || Heavy<Op>) {
+    fold_columns(op, x, kFoldLanes, rows, kFoldLanes, lanes);
+  } else {
+    // Element after element: reading four rows at once takes a third longer where they come from memory.
+    for (int64_t c = 0; c < kFoldLanes; ++c) lanes[c] = op.identity();
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < kFoldLanes; ++c) lanes[c] = op.combine(lanes[c], op.map(x[r * kFoldLanes + c]));
+  }
   const T* rest = x + rows * kFoldLanes;
   const int64_t tail = n - rows * kFoldLanes;
   for (int64_t c = 0; c < tail; ++c) lanes[c] = op.combine(lanes[c], op.map(rest[c]));
