@@ -21,7 +21,17 @@ import time
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-FILES = ["small_ops", "backward", "modules", "optimizers", "memory_bound", "matmul", "data_loading", "import_time"]
+FILES = [
+    "small_ops",
+    "backward",
+    "modules",
+    "optimizers",
+    "pointwise",
+    "memory_bound",
+    "matmul",
+    "data_loading",
+    "import_time",
+]
 LIBRARIES = ["cresset", "torch"]
 UNITS = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
 
