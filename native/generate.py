@@ -50,6 +50,7 @@ def family_file(name, operators, loops):
 // A choice stays a choice of two values: threading it into others would cost the vectorised loops a sixth of their speed.
 #pragma GCC optimize("no-thread-jumps")
 
+#include "base/polynomials.h"
 #include "base/vector_math.h"
 #include "dispatch/pointwise.h"
 #include "dispatch/pointwise_loop.h"

@@ -1,4 +1,4 @@
-// Functions of the generated loops that have branches or call the C library: gamma and Bessel functions, polynomials.
+// Functions of the generated loops that have branches or call the C library: gamma and Bessel functions.
 //
 // Included by code that is compiled for the baseline instruction set only, and by CUDA kernels that need it
 // (cresset/cuda/kernels/special.cuh).
@@ -77,28 +77,35 @@ CRESSET_DEVICE inline double gamma_weight(double a, double x) {
   return ::exp(-a * log1p_excess(d) - tail) / ::sqrt(2.0 * 3.14159265358979323846 * a);
 }
 
+// How small the last term is beside the sum: for a result in double or in single precision.
+constexpr double kLastTerm64 = 1e-17, kLastTerm32 = 1e-11;
+
 // The part below x by its power series, good for x < a + 1.
-CRESSET_DEVICE inline double igamma_series(double a, double x) {
+CRESSET_DEVICE inline double igamma_series(double a, double x, double last_term) {
   double term = 1.0, sum = 1.0;
-  for (int k = 1; k < 20000 && term > 1e-17 * sum; ++k) {
+  for (int k = 1; k < 20000 && term > last_term * sum; ++k) {
     term *= x / (a + k);
     sum += term;
   }
   return sum * gamma_weight(a, x);
 }
-// The part above x by its continued fraction (Lentz's method), good for x >= a + 1.
-CRESSET_DEVICE inline double igammac_fraction(double a, double x) {
-  double b = x + 1.0 - a, c = 1e300, d = 1.0 / b, h = d;
-  for (int k = 1; k < 20000; ++k) {
-    const double an = -k * (k - a);
-    b += 2.0;
-    d = 1.0 / (an * d + b);
-    c = b + an / c;
-    const double delta = c * d;
-    h *= delta;
-    if (::fabs(delta - 1.0) < 1e-16) break;
+// The part above x by its continued fraction, good for x >= a + 1: numerators and denominators of its convergents by their recurrence, divided once
+// in a while to see whether they have settled.
+CRESSET_DEVICE inline double igammac_fraction(double a, double x, double last_term) {
+  double b = x + 1.0 - a, above_before = 0.0, above = 1.0, below_before = 1.0, below = b, value = 1.0 / b;
+  for (int k = 1; k < 20000; k += 4) {
+    for (int j = k; j < k + 4; ++j) {
+      const double an = -j * (j - a);
+      b += 2.0;
+      const double next_above = b * above + an * above_before, next_below = b * below + an * below_before;
+      above_before = above, above = next_above, below_before = below, below = next_below;
+    }
+    const double scale = 1.0 / below, last = value;
+    value = above * scale;
+    if (::fabs(value - last) <= 10.0 * last_term * value) break;
+    above_before *= scale, below_before *= scale, above = value, below = 1.0;
   }
-  return gamma_weight(a, x) * a * h;
+  return gamma_weight(a, x) * a * value;
 }
 
 // The part below or above x for large a, of which the sums above would need too many terms: Temme's expansion (DLMF 8.12.3)
@@ -118,185 +125,32 @@ CRESSET_DEVICE inline double igamma_large(double a, double x, bool upper) {
   return upper ? 0.5 * ::erfc(y) + rest : 0.5 * ::erfc(-y) - rest;
 }
 
-CRESSET_DEVICE inline double igamma(double a, double x) {
+CRESSET_DEVICE inline double igamma(double a, double x, double last_term = kLastTerm64) {
   if (a != a || x != x || a < 0.0 || x < 0.0) return NAN;
   if (a == 0.0) return x > 0.0 ? 1.0 : NAN;
   if (x == 0.0) return 0.0;
   if (is_infinite(a)) return is_infinite(x) ? NAN : 0.0;
   if (is_infinite(x)) return 1.0;
   if (a > kLargeGammaParameter) return igamma_large(a, x, false);
-  return x < a + 1.0 ? igamma_series(a, x) : 1.0 - igammac_fraction(a, x);
+  return x < a + 1.0 ? igamma_series(a, x, last_term) : 1.0 - igammac_fraction(a, x, last_term);
 }
-CRESSET_DEVICE inline double igammac(double a, double x) {
+CRESSET_DEVICE inline double igammac(double a, double x, double last_term = kLastTerm64) {
   if (a != a || x != x || a < 0.0 || x < 0.0) return NAN;
   if (a == 0.0) return x > 0.0 ? 0.0 : NAN;
   if (x == 0.0) return 1.0;
   if (is_infinite(a)) return is_infinite(x) ? NAN : 1.0;
   if (is_infinite(x)) return 0.0;
   if (a > kLargeGammaParameter) return igamma_large(a, x, true);
-  return x < a + 1.0 ? 1.0 - igamma_series(a, x) : igammac_fraction(a, x);
+  return x < a + 1.0 ? 1.0 - igamma_series(a, x, last_term) : igammac_fraction(a, x, last_term);
 }
+CRESSET_DEVICE inline float igamma(float a, float x) { return static_cast<float>(igamma(static_cast<double>(a), static_cast<double>(x), kLastTerm32)); }
+CRESSET_DEVICE inline float igammac(float a, float x) { return static_cast<float>(igammac(static_cast<double>(a), static_cast<double>(x), kLastTerm32)); }
 
-// ---- Bessel and Airy functions ----
+// ---- Bessel functions ----
 
 CRESSET_DEVICE inline double bessel_j0(double x) { return ::j0(x); }
 CRESSET_DEVICE inline double bessel_j1(double x) { return ::j1(x); }
 CRESSET_DEVICE inline double bessel_y0(double x) { return x < 0.0 ? NAN : ::y0(x); }
 CRESSET_DEVICE inline double bessel_y1(double x) { return x < 0.0 ? NAN : ::y1(x); }
-
-// Ai by its power series f(x) Ai(0) + g(x) Ai'(0): nothing cancels for small x.
-CRESSET_DEVICE inline double airy_series(double x) {
-  const double cube = x * x * x;
-  double f = 1.0, g = x, f_sum = f, g_sum = g;
-  for (int k = 3; k < 45; k += 3) {
-    f *= cube / (k * (k - 1.0));
-    g *= cube / (k * (k + 1.0));
-    f_sum += f;
-    g_sum += g;
-  }
-  return 0.355028053887817239 * f_sum - 0.258819403792806798 * g_sum;
-}
-// Further out by Bessel functions of order 1/3 of z = 2/3 |x|^(3/2), as integrals along the path of steepest descent.
-// There the integrand falls off on both sides and has no singularity within pi/2: the trapezoidal rule has all digits.
-//   K(z) = exp(-z) integral of exp(-2 z sinh(s/2)^2) cosh(s/3)
-//   J(z) + i Y(z) = exp(i (z - pi/6)) / (pi i) integral of exp(-z sinh(s) tanh(s)) 2 cosh(u/3) du
-// with u = s + i atan(sinh(s)).
-CRESSET_DEVICE inline double airy_ai(double x) {
-  constexpr double kPi = 3.14159265358979323846, kRoot3 = 1.73205080756887729;
-  if (x != x) return x;
-  if (is_infinite(x)) return x > 0.0 ? 0.0 : NAN;
-  if (x > 103.9) return 0.0;
-  if (x > -1.0 && x < 1.0) return airy_series(x);
-  const double size = ::fabs(x), root = ::sqrt(size), z = 2.0 / 3.0 * size * root;
-  if (x > 0.0) {
-    const double step = z < 10.0 ? 0.2 : 0.6325 / ::sqrt(z);
-    double sum = 0.5;
-    for (double s = step, weight = 1.0; weight > 1e-18; s += step) {
-      const double half = ::sinh(0.5 * s);
-      weight = ::exp(-2.0 * z * half * half);
-      sum += weight * ::cosh(s / 3.0);
-    }
-    return root * step * sum * ::exp(-z) / (kPi * kRoot3);
-  }
-  const double step = z < 11.0 ? 0.12 : 0.4 / ::sqrt(z);
-  double re = 1.0, im = 1.0;  // of the sum: at s = 0 the integrand is 2 (1 + i), and counts half
-  for (double s = step, weight = 1.0; weight > 1e-18; s += step) {
-    const double rise = ::sinh(s), slope = 1.0 / ::cosh(s), turn = ::atan(rise) / 3.0;
-    weight = ::exp(-z * rise * rise * slope);
-    const double a = 2.0 * weight * ::cosh(s / 3.0) * ::cos(turn), b = 2.0 * weight * ::sinh(s / 3.0) * ::sin(turn);
-    re += a - b * slope;
-    im += a * slope + b;
-  }
-  const double angle = z - kPi / 6.0, c = ::cos(angle) * step / kPi, s = ::sin(angle) * step / kPi;
-  const double bessel_j = c * im + s * re, bessel_y = s * im - c * re;
-  return 0.5 * root * (bessel_j - bessel_y / kRoot3);
-}
-
-// ---- orthogonal polynomials ----
-
-// A fraction of the degree is dropped. Above a million the value is nan: no recurrence that long has a digit left.
-CRESSET_DEVICE inline int64_t whole_degree(double degree) {
-  return degree <= 1e6 ? static_cast<int64_t>(degree < -1.0 ? -1.0 : degree) : 1000001;
-}
-
-// The Chebyshev polynomials of the four kinds have the recurrence p(k+1) = 2 x p(k) - p(k-1) and differ in p(1); inside
-// (-1, 1) a high degree is a circular function of acos(x).
-CRESSET_DEVICE inline double chebyshev_recurrence(double x, int64_t n, double first) {
-  double before = 1.0, last = first;
-  if (n == 0) return before;
-  for (int64_t k = 1; k < n && last == last; ++k) {
-    const double next = 2.0 * x * last - before;
-    before = last;
-    last = next;
-  }
-  return last;
-}
-CRESSET_DEVICE inline double chebyshev_t(double x, double degree) {
-  const int64_t n = whole_degree(degree);
-  if (n < 0) return 0.0;
-  if (n > 1000000) return NAN;
-  if (::fabs(x) == 1.0) return x > 0.0 || n % 2 == 0 ? 1.0 : -1.0;
-  if (n > 6 && ::fabs(x) < 1.0) return ::cos(n * ::acos(x));
-  return chebyshev_recurrence(x, n, x);
-}
-CRESSET_DEVICE inline double chebyshev_u(double x, double degree) {
-  const int64_t n = whole_degree(degree);
-  if (n < 0) return 0.0;
-  if (n > 1000000) return NAN;
-  if (::fabs(x) == 1.0) return x > 0.0 || n % 2 == 0 ? n + 1.0 : -(n + 1.0);
-  if (n > 8 && ::fabs(x) < 1.0) return ::sin((n + 1) * ::acos(x)) / ::sin(::acos(x));
-  return chebyshev_recurrence(x, n, 2.0 * x);
-}
-CRESSET_DEVICE inline double chebyshev_v(double x, double degree) {
-  const int64_t n = whole_degree(degree);
-  if (n < 0) return 0.0;
-  if (n > 1000000) return NAN;
-  if (::fabs(x) == 1.0) return x > 0.0 ? 1.0 : n % 2 == 0 ? 2.0 * n + 1.0 : -(2.0 * n + 1.0);
-  if (n > 8 && ::fabs(x) < 1.0) return ::cos((n + 0.5) * ::acos(x)) / ::cos(0.5 * ::acos(x));
-  return chebyshev_recurrence(x, n, 2.0 * x - 1.0);
-}
-CRESSET_DEVICE inline double chebyshev_w(double x, double degree) {
-  const int64_t n = whole_degree(degree);
-  if (n < 0) return 0.0;
-  if (n > 1000000) return NAN;
-  if (::fabs(x) == 1.0) return x > 0.0 ? 2.0 * n + 1.0 : n % 2 == 0 ? 1.0 : -1.0;
-  if (n > 8 && ::fabs(x) < 1.0) return ::sin((n + 0.5) * ::acos(x)) / ::sin(0.5 * ::acos(x));
-  return chebyshev_recurrence(x, n, 2.0 * x + 1.0);
-}
-
-inline constexpr int64_t kLargestHermiteDegree = 512;  // beyond it the values leave the range of numbers
-CRESSET_DEVICE inline double hermite_h(double x, double degree) {
-  const int64_t n = whole_degree(degree);
-  if (n < 0) return 0.0;
-  if (n > kLargestHermiteDegree) return NAN;
-  double before = 1.0, last = 2.0 * x;
-  if (n == 0) return before;
-  for (int64_t k = 1; k < n; ++k) {
-    const double next = 2.0 * x * last - 2.0 * k * before;
-    before = last;
-    last = next;
-  }
-  return last;
-}
-CRESSET_DEVICE inline double hermite_he(double x, double degree) {
-  const int64_t n = whole_degree(degree);
-  if (n < 0) return 0.0;
-  if (n > kLargestHermiteDegree) return NAN;
-  double before = 1.0, last = x;
-  if (n == 0) return before;
-  for (int64_t k = 1; k < n; ++k) {
-    const double next = x * last - k * before;
-    before = last;
-    last = next;
-  }
-  return last;
-}
-CRESSET_DEVICE inline double laguerre_l(double x, double degree) {
-  const int64_t n = whole_degree(degree);
-  if (n < 0) return 0.0;
-  if (n > 1000000) return NAN;
-  double before = 1.0, last = 1.0 - x;
-  if (n == 0 || x == 0.0) return before;
-  for (int64_t k = 1; k < n && last == last; ++k) {
-    const double next = ((2.0 * k + 1.0 - x) * last - k * before) / (k + 1.0);
-    before = last;
-    last = next;
-  }
-  return last;
-}
-CRESSET_DEVICE inline double legendre_p(double x, double degree) {
-  const int64_t n = whole_degree(degree);
-  if (n < 0) return 0.0;
-  if (n > 1000000) return NAN;
-  if (::fabs(x) == 1.0) return x > 0.0 || n % 2 == 0 ? 1.0 : -1.0;
-  double before = 1.0, last = x;
-  if (n == 0) return before;
-  for (int64_t k = 1; k < n && last == last; ++k) {
-    const double next = ((2.0 * k + 1.0) * x * last - k * before) / (k + 1.0);
-    before = last;
-    last = next;
-  }
-  return last;
-}
 
 }  // namespace cresset::math

@@ -62,6 +62,16 @@ CRESSET_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
 
 // ---- rounding ----
 
+#if defined(__SSE4_1__) || defined(__aarch64__)  // an instruction each
+CRESSET_INLINE float rint(float x) { return __builtin_rintf(x); }
+CRESSET_INLINE double rint(double x) { return __builtin_rint(x); }
+CRESSET_INLINE float floor(float x) { return __builtin_floorf(x); }
+CRESSET_INLINE double floor(double x) { return __builtin_floor(x); }
+CRESSET_INLINE float ceil(float x) { return __builtin_ceilf(x); }
+CRESSET_INLINE double ceil(double x) { return __builtin_ceil(x); }
+CRESSET_INLINE float trunc(float x) { return __builtin_truncf(x); }
+CRESSET_INLINE double trunc(double x) { return __builtin_trunc(x); }
+#else
 // The nearest whole number, halves to even: every number of size 2^23 (2^52) or more is whole already.
 CRESSET_INLINE float rint(float x) {
   const float whole = copysign((abs(x) + 8388608.0f) - 8388608.0f, x);
@@ -89,6 +99,7 @@ CRESSET_INLINE double ceil(double x) {
 }
 CRESSET_INLINE float trunc(float x) { return copysign(floor(abs(x)), x); }
 CRESSET_INLINE double trunc(double x) { return copysign(floor(abs(x)), x); }
+#endif
 
 // ---- polynomials: c0 + c1 x + c2 x^2 + ... ----
 
@@ -335,41 +346,105 @@ CRESSET_INLINE double log1p(double x) {
 
 // ---- powers ----
 
-// x^y: |x|^y in double precision, then the sign for a negative x, which needs a whole y.
+// x^y from |x|^y for finite y and x that has a logarithm: the sign for a negative x, which needs a whole y, and the edges.
+template <typename T>
+CRESSET_INLINE T pow_at_edges(T x, T y, T plain, T largest_odd) {
+  // 0 and infinity have no logarithm: their powers are 0 or infinity by the sign of y.
+  const T high = static_cast<T>(INFINITY), zero = T(0), one = T(1);
+  const T at_zero = y > zero ? zero : high, at_infinity = y > zero ? high : zero;
+  const T edge = x == zero ? at_zero : at_infinity;
+  const bool is_edge = (x == zero) | (abs(x) == high);
+  // An infinite y: 1 stays 1, the rest goes to 0 or infinity.
+  const T grown = (abs(x) > one) == (y > zero) ? high : zero;
+  const T far = abs(x) == one ? one : grown;
+  const T finite = is_edge ? edge : plain;
+  const T unsigned_result = abs(y) == high ? far : finite;
+  const T whole = rint(y);
+  const bool is_whole = (whole == y) & (abs(y) < high);
+  const T half = rint(y * T(0.5));
+  const bool is_odd = is_whole & (half * T(2) != y) & (abs(y) < largest_odd);
+  const bool negative = signbit(x);
+  const T signed_result = is_odd & negative ? -unsigned_result : unsigned_result;
+  const bool invalid = (x < zero) & (x > -high) & !is_whole & (abs(y) < high);
+  const T real = invalid ? static_cast<T>(NAN) : signed_result;
+  const T with_nan = (x != x) | (y != y) ? x + y : real;
+  return (y == zero) | (x == one) ? one : with_nan;
+}
+
+// In double precision.
 CRESSET_INLINE float pow(float x, float y) {
   const double size = abs(static_cast<double>(x));
   const double exponent = static_cast<double>(y) * log_short(size);
   const double below = exponent < -150.0 ? -150.0 : exponent;
   const double clamped = below > 150.0 ? 150.0 : below;
-  const float plain = static_cast<float>(exp_short(clamped));
-  // 0 and infinity have no logarithm: their powers are 0 or infinity by the sign of y.
-  const float high = static_cast<float>(INFINITY);
-  const float at_zero = y > 0.0f ? 0.0f : high, at_infinity = y > 0.0f ? high : 0.0f;
-  const float edge = x == 0.0f ? at_zero : at_infinity;
-  const bool is_edge = (x == 0.0f) | (abs(x) == high);
-  // An infinite y: 1 stays 1, the rest goes to 0 or infinity.
-  const float grown = (abs(x) > 1.0f) == (y > 0.0f) ? high : 0.0f;
-  const float far = abs(x) == 1.0f ? 1.0f : grown;
-  const float finite = is_edge ? edge : plain;
-  const float unsigned_result = abs(y) == high ? far : finite;
-  const float whole = rint(y);
-  const bool is_whole = (whole == y) & (abs(y) < high);
-  const float half = rint(y * 0.5f);
-  const bool is_odd = is_whole & (half * 2.0f != y) & (abs(y) < 16777216.0f);
-  const bool negative = signbit(x);
-  const float signed_result = is_odd & negative ? -unsigned_result : unsigned_result;
-  const bool invalid = (x < 0.0f) & (x > -high) & !is_whole & (abs(y) < high);
-  const float real = invalid ? static_cast<float>(NAN) : signed_result;
-  const float with_nan = (x != x) | (y != y) ? x + y : real;
-  return (y == 0.0f) | (x == 1.0f) ? 1.0f : with_nan;
+  return pow_at_edges(x, y, static_cast<float>(exp_short(clamped)), 16777216.0f);
 }
-CRESSET_INLINE double pow(double x, double y) { return ::pow(x, y); }
+
+// A number as a sum of two, of which the second is what rounding took from the first.
+struct Pair64 {
+  double high, low;
+};
+CRESSET_INLINE Pair64 sum_of_ordered(double a, double b) {  // |a| >= |b|, or a is 0
+  const double high = a + b;
+  return {high, b - (high - a)};
+}
+CRESSET_INLINE Pair64 product(double a, double b) {
+  const double high = a * b;
+#ifdef __FMA__
+  return {high, __builtin_fma(a, b, -high)};
+#else
+  // Both factors in two halves of 26 bits, whose products are exact.
+  const double a_wide = a * 134217729.0, b_wide = b * 134217729.0;
+  const double a_high = a_wide - (a_wide - a), b_high = b_wide - (b_wide - b), a_low = a - a_high, b_low = b - b_high;
+  return {high, ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low};
+#endif
+}
+
+// log(x) to 65 bits for positive finite x: with s = (m - 1) / (m + 1), e ln 2 + 2 s + s^3 (2/3 + 2/5 s^2 + ...).
+CRESSET_INLINE Pair64 log_pair(double x) {
+  const auto [m, e] = split(x);
+  const double f = m - 1.0, below = m + 1.0, below_rest = m - (below - 1.0), inverse = 1.0 / below;
+  const double s = f * inverse;
+  const Pair64 back = product(s, below);
+  const double s_rest = (((f - back.high) - back.low) - s * below_rest) * inverse;
+  const Pair64 square = product(s, s);
+  const double square_rest = square.low + 2.0 * s * s_rest, z = square.high;
+  const double more = z * polynomial(z, 0.40000000000000000001, 0.28571428571428564526, 0.22222222222228461084,
+                                     0.18181818179648299085, 0.1538461576233813011, 0.13333296448583258216,
+                                     0.11766816615797456094, 0.10456253210139139959, 0.10763061848120075177);
+  const Pair64 factor = sum_of_ordered(0.66666666666666662966, more);
+  const double factor_rest = factor.low + 3.7007434154171883e-17;
+  const Pair64 cube = product(s, z);
+  const double cube_rest = cube.low + (s * square_rest + s_rest * z);
+  const Pair64 tail = product(cube.high, factor.high);
+  const double tail_rest = tail.low + (cube.high * factor_rest + cube_rest * factor.high);
+  const Pair64 first = sum_of_ordered(e * 0.6931471803691238, 2.0 * s), all = sum_of_ordered(first.high, tail.high);
+  return {all.high, all.low + (first.low + (2.0 * s_rest + tail_rest + e * 1.9082149292705877e-10))};
+}
+
+// exp(y log |x|), where the product is kept to more digits than a double has.
+CRESSET_INLINE double pow(double x, double y) {
+  const Pair64 logarithm = log_pair(abs(x)), exact = product(y, logarithm.high);
+  const double wanted = exact.high, below = wanted < -750.0 ? -750.0 : wanted, high = below > 750.0 ? 750.0 : below;
+  const double low = (high == wanted) & (abs(y) < 1e25) ? exact.low + y * logarithm.low : 0.0;  // 1 has no logarithm to lose
+  const double n = (high * 1.4426950408889634 + kRound64) - kRound64;
+  const double first = high - n * 0.6931471803691238, second = low - n * 1.9082149292705877e-10;
+  const double r = first + second, rest = (first - r) + second;
+  const double tail = polynomial(r, 0.5, 0.1666666666666667103, 0.041666666666666676866, 0.0083333333333260825535,
+                                 0.0013888888888879002494, 0.00019841269875003973789, 2.4801587336632320117e-5,
+                                 2.7557255168123061037e-6, 2.7557263076005474318e-7, 2.5105313423078522597e-8,
+                                 2.0918212752506956358e-9);
+  const Pair64 linear = sum_of_ordered(1.0, r);
+  const double value = linear.high + (linear.low + (r * r * tail + (rest + rest * r)));
+  return pow_at_edges(x, y, scale_by_power(value, n), 9007199254740992.0);
+}
 
 // ---- circular functions ----
 
 // The angle at which the quick reduction ends: up to there a multiple of pi/2 in two parts is exact enough.
 inline constexpr float kLargestQuickAngle = 1.0e6f;
 CRESSET_INLINE bool is_large_angle(float x) { return !(abs(x) <= kLargestQuickAngle); }
+CRESSET_INLINE bool is_large_angle(double x) { return !(abs(x) <= static_cast<double>(kLargestQuickAngle)); }
 
 // x = n pi/2 + r with |r| <= pi/4, in double precision.
 CRESSET_INLINE Reduced64 reduce_by_half_pi(float x) {
@@ -403,9 +478,29 @@ CRESSET_INLINE float sin_of_quarters(float x, uint32_t quarters) {
   return from_bits(bits(value) ^ (turns & 2u) << 30);
 }
 
+// The same in double precision. The products with the first two parts of pi/2, which have 33 bits, are exact.
+CRESSET_INLINE double sin_of_quarters(double x, uint64_t quarters) {
+  const double shifted = x * 0.6366197723675814 + kRound64, n = shifted - kRound64;
+  const double r = ((x - n * 1.57079632673412561417) - n * 6.07710050630396597660e-11) - n * 2.02226624879595063154e-21;
+  const double z = r * r;
+  const double s = r + r * z *
+                           polynomial(z, -0.16666666666666664078, 0.0083333333333304282028, -0.00019841269835987067728,
+                                      2.7557315710282533423e-6, -2.5051051702099855346e-8, 1.5912468682933194203e-10);
+  const double c = 1.0 - (z * 0.5 - z * z *
+                                        polynomial(z, 0.041666666666666665047, -0.0013888888888887071677,
+                                                   2.4801587298282940773e-5, -2.7557317026283304011e-7,
+                                                   2.0876096123072585332e-9, -1.1379090628335083367e-11));
+  const uint64_t turns = bits(shifted) + quarters;
+  const double value = (turns & 1u) != 0u ? c : s;
+  return from_bits(bits(value) ^ (turns & 2u) << 62);
+}
+
 // Without branches, for angles up to kLargestQuickAngle; nan and infinity give nan. sin, cos and tan below are for
 // every angle.
 namespace quick {
+
+CRESSET_INLINE double sin(double x) { return x == 0.0 ? x : sin_of_quarters(x, uint64_t{0}); }
+CRESSET_INLINE double cos(double x) { return sin_of_quarters(x, uint64_t{1}); }
 
 template <class Fma = DefaultFma>
 CRESSET_INLINE float sin(float x) {

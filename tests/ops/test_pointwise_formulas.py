@@ -46,7 +46,7 @@ INF, NAN = math.inf, math.nan
 
 def only_compiled(operator):
     """Whether the value needs a primitive that Python has not: those are tested in compiled form."""
-    return needs_compiled_code(operator.forward(operator.types[0]))
+    return needs_compiled_code(operator.forward("f64" if "f64" in operator.types else operator.types[0]))
 
 
 def needs_compiled_code(value):

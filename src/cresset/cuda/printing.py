@@ -15,7 +15,7 @@ from ..ops.pointwise.update import COMPUTES, updates
 
 # The primitives that are not in math.cuh.
 SPECIAL = {
-    "zeta", "igamma", "igammac", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "airy_ai", "chebyshev_t",
+    "zeta", "igamma", "igammac", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "chebyshev_t",
     "chebyshev_u", "chebyshev_v", "chebyshev_w", "hermite_h", "hermite_he", "laguerre_l", "legendre_p",
 }  # fmt: skip
 COMPLEX = {
@@ -54,7 +54,7 @@ def formula_source(operator, which, compute):
             type = TYPE_NAMES[attribute.type_in(compute)]
             attributes.append(f"const {type} {attribute.name} = attribute<{type}>(scalars[{index}]);")
     constant = frozenset(attribute.name for attribute in loop.attributes)
-    before, body = print_body([(f"const {result} result", loop.expression)], constant)
+    before, body = print_body([(f"const {result} result", loop.expression)], constant, loop.functions)
     return "\n".join([
         *includes([loop.expression]), "",
         f"// {place}",

@@ -146,9 +146,10 @@ methods["where"] = _where_method
 
 
 functions.pop("gamma_density")  # a derivative's, and nobody else's
-_polygamma = functions.pop("polygamma_elementwise")
-methods.pop("polygamma_elementwise", None)
-methods.pop("polygamma_elementwise_", None)
+_trigamma, _polygamma = functions.pop("trigamma"), functions.pop("polygamma_elementwise")
+for _name in ("trigamma", "polygamma_elementwise"):
+    methods.pop(_name, None)
+    methods.pop(f"{_name}_", None)
 
 
 @function(out=True)
@@ -160,7 +161,9 @@ def polygamma(n, input):
     """
     if n < 0:
         raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
-    return cresset.digamma(input) if n == 0 else _polygamma(input, n)
+    if n < 2:
+        return _trigamma(input) if n else cresset.digamma(input)
+    return _polygamma(input, n)
 
 
 def _polygamma_method(self, n):

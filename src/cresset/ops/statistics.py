@@ -229,5 +229,4 @@ def mvlgamma(input, p):
         raise RuntimeError(f"mvlgamma: not implemented for {input.dtype}")
     if not input.is_floating_point():
         input = input.to(cresset.get_default_dtype())
-    halves = cresset.arange(p, dtype=input.dtype, device=input.device) * -0.5
-    return (input.unsqueeze(-1) + halves).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+    return sum(((input - 0.5 * j).lgamma() for j in range(p)), p * (p - 1) / 4 * math.log(math.pi))

@@ -35,6 +35,7 @@ HEADERS = (
     "base/vector_math.h",
     "base/integer_math.h",
     "base/special_math.h",
+    "base/polynomials.h",
     "base/complex_arithmetic.h",
     "base/complex_math.h",
     "dispatch/pointwise.h",
@@ -213,7 +214,7 @@ _libraries = []  # operators hold addresses in them, and live as long as the pro
 def source_of(operator):
     """The C++ text of an operator's loops, with their table."""
     loops = loops_of(operator)
-    includes = ["base/vector_math.h", "dispatch/pointwise.h", "dispatch/pointwise_loop.h"]
+    includes = ["base/vector_math.h", "base/polynomials.h", "dispatch/pointwise.h", "dispatch/pointwise_loop.h"]
     if not all(loop.at_every_level for loop in loops.values()):
         includes += ["base/complex_math.h", "base/special_math.h"]
     return "\n".join([

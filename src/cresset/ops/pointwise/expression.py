@@ -15,6 +15,7 @@ REAL_OF = {"c64": "f32", "c128": "f64"}
 COMPLEX_OF = {"f32": "c64", "f64": "c128"}
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+LOOK = "look"  # the value of a choice before which a loop should look whether it is to be made
 
 
 def is_integral(type):
@@ -37,7 +38,7 @@ def promote(a, b):
 
 
 class Expression:
-    """A node: `op` applied to `args`, computed in `type`. `value` is a literal's number or a variable's name."""
+    """A node: `op` applied to `args`, computed in `type`. `value` is a literal's number, a variable's name, or LOOK."""
 
     __slots__ = ("op", "args", "type", "value", "__weakref__")
     _known = weakref.WeakValueDictionary()
@@ -173,6 +174,9 @@ def cast(value, type):
         return value
     if value.op == "literal" and (value.type is None or not isinstance(value.value, complex)):
         return literal(value.value, type)
+    if value.op == "where" and value.value == LOOK:  # stays outermost, where a loop finds it
+        condition, a, b = value.args
+        return choose(condition, cast(a, type), cast(b, type), LOOK)
     if value.type is None:
         return Expression(value.op, [a if a.type is not None else cast(a, type) for a in value.args], type, value.value)
     return Expression("cast", (value,), type)
@@ -232,7 +236,7 @@ def binary(op, a, b):
     return Expression(op, (a, b), type)
 
 
-def choose(condition, a, b):
+def choose(condition, a, b, value=None):
     """`a` where the condition holds, else `b`. Both are computed: there are no branches in a loop."""
     condition = as_expression(condition)
     if condition.op == "literal":
@@ -241,7 +245,7 @@ def choose(condition, a, b):
     if a.type != b.type:
         type = promote(a.type, b.type)
         a, b = cast(a, type), cast(b, type)
-    return a if a is b else Expression("where", (condition, a, b), a.type)
+    return a if a is b else Expression("where", (condition, a, b), a.type, value)
 
 
 def scale(grad, factor):

@@ -6,7 +6,7 @@ Printed by the build for the operators of the package, and while a program runs 
 from functools import reduce
 from operator import or_
 
-from .expression import Expression
+from .expression import LOOK, Expression, choose
 from .printing import TYPE_NAMES, print_body
 
 COMPUTES = ("f32", "f64", "i64", "u64", "b8", "c64", "c128")  # the order of enum Compute
@@ -15,19 +15,26 @@ MAX_INPUTS = 4  # kMaxPointwiseInputs
 # The primitives that native/base/vector_math.h has as inline code without branches; the others call the C library.
 _INLINE = {
     "abs", "sqrt", "floor", "ceil", "trunc", "rint", "copysign", "signbit", "exp", "expm1", "log", "log1p", "tanh",
-    "erf_inverse", "nextafter",
+    "erf_inverse", "nextafter", "pow",
 }  # fmt: skip
 _INLINE_SINGLE = {
-    "exp2", "log2", "log10", "pow", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh",
+    "exp2", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh",
     "acosh", "atanh", "erf", "erfc", "hypot", "fmod",
 }  # fmt: skip
 INLINE = {"f32": _INLINE | _INLINE_SINGLE, "f64": _INLINE}
-# What is inline only for moderate angles; the plain functions have a branch for large ones.
+# What is inline only for moderate angles; the plain functions have a branch for large ones. In double precision too,
+# where the result is single: the loops of double precision itself want the C library's last digit.
 QUICK = {"sin": "math::quick::sin", "cos": "math::quick::cos", "tan": "math::quick::tan"}
+QUICK_NODES = {("sin", "f32"), ("cos", "f32"), ("tan", "f32"), ("sin", "f64"), ("cos", "f64")}
 OPERATIONS = {
     "add", "sub", "mul", "div", "neg", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor", "not", "where", "cast",
     "literal", "variable",
 }  # fmt: skip
+
+# The primitives that native/base/polynomials.h has for eight numbers at a time, and what may stand beside them there.
+CHEBYSHEV = ("chebyshev_t", "chebyshev_u", "chebyshev_v", "chebyshev_w")
+POLYNOMIALS = {*CHEBYSHEV, "hermite_h", "hermite_he", "laguerre_l", "legendre_p"}
+IN_LANES = POLYNOMIALS | {"add", "sub", "mul", "div", "neg", "literal", "variable"}
 
 LONG_FORMULA = 450  # nodes
 
@@ -42,12 +49,13 @@ class Loop:
             self.name = f"{operator.name}_{compute}"
             self.expression = operator.forward(compute)
             self.result_type = operator.result_type(compute)
+            self.wide_expression = operator.forward("f64") if compute in INLINE else None
             reads = operator.inputs
         else:
             name = operator.inputs[input_index]
             self.name = f"{operator.name}_gradient_{name}_{compute}"
             self.expression = operator.backward(compute)[input_index]
-            self.result_type = compute
+            self.result_type, self.wide_expression = compute, None
             reads = ["grad", *operator.uses()[input_index]]
         kinds = dict(zip(operator.inputs, operator.kinds, strict=True))
         self.reads = [(name, self._type_of(name, kinds)) for name in reads]
@@ -62,9 +70,31 @@ class Loop:
         """Whether it vectorizes and is short: then it is worth the time to compile it for each instruction set."""
         if self.compute not in INLINE or len(nodes(self.expression)) > LONG_FORMULA:
             return False
+        if self.in_lanes:
+            return True
+        # What attributes alone decide is computed before the loop.
+        before, inline = {attribute.name for attribute in self.attributes}, _INLINE | _INLINE_SINGLE
         return all(
-            node.op in OPERATIONS or node.op in INLINE.get(node.args[0].type, ()) for node in nodes(self.expression)
+            node.op in OPERATIONS
+            or node.op in INLINE.get(node.args[0].type, ())
+            or self._is_quick(node)
+            or (node.op in inline and variables(node) <= before)
+            for node in nodes(self.expression)
         )
+
+    @property
+    def functions(self):
+        """What primitives are called: a result in single precision has digits to spare for recurrences of higher degrees."""
+        return {name: f"math::{name}<float>" for name in CHEBYSHEV} if self.compute == "f32" else {}
+
+    @property
+    def in_lanes(self):
+        """Whether eight numbers are computed at a time, in double precision whatever the type."""
+        ops = {node.op for node in nodes(self.wide_expression)} if self.wide_expression is not None else set()
+        return bool(ops & POLYNOMIALS) and ops <= IN_LANES and not self.attributes
+
+    def _is_quick(self, node):
+        return self.compute == "f32" and (node.op, node.type) in QUICK_NODES
 
     def text(self):
         used = variables(self.expression)
@@ -81,28 +111,45 @@ class Loop:
                     "uint8_t" if type == "b8" else TYPE_NAMES[type]
                 )  # a byte compared with 0 vectorizes, a bool does not
                 lines.append(f"  auto* {name}_ = reinterpret_cast<const {stored}*>(pointers[{index}]);")
-        angles = [node.args[0] for node in nodes(self.expression) if node.type == "f32" and node.op in QUICK]
-        if angles:
-            # The quick circular functions are for moderate angles: look first whether there are others.
-            lines.append("  int large = 0;")
-            lines += self._loop(
-                [("large", reduce(or_, (Expression("is_large_angle", (angle,), "b8") for angle in angles)))], constant
-            )
-            lines[-2] = lines[-2].replace("large = ", "large |= ")
-            lines.append("  if (large) {")
-            lines += [
-                "  " * (not line.startswith("#")) + line
-                for line in self._loop([("result[i]", self.expression)], constant)
-            ]
-            lines += ["    return;", "  }"]
-        lines += self._loop([("result[i]", self.expression)], constant, QUICK if angles else {})
+        if self.in_lanes:
+            return "\n".join([*lines, *self._lanes_loop(), "}", ""])
+        lines += self._looking_first(self.expression, constant)
         return "\n".join([*lines, "}", ""])
 
+    def _looking_first(self, expression, constant):
+        """The loop, and shorter ones for numbers that all need less."""
+        if expression.op == "where" and expression.value == LOOK:
+            condition, usual, _ = expression.args
+            whole = choose(*expression.args)
+            return [*self._any("unusual", ~condition, constant), "  if (!unusual) {",
+                    *_indented(self._looking_first(usual, constant)), "    return;", "  }",
+                    *self._looking_first(whole, constant)]  # fmt: skip
+        angles = [node.args[0] for node in nodes(expression) if self._is_quick(node)]
+        if not angles:
+            return self._choice(expression, constant)
+        # The quick circular functions are for moderate angles.
+        is_large = reduce(or_, (Expression("is_large_angle", (angle,), "b8") for angle in angles))
+        return [*self._any("large", is_large, constant), "  if (large) {", *_indented(self._choice(expression, constant)),
+                "    return;", "  }", *self._choice(expression, constant, QUICK)]  # fmt: skip
+
+    def _any(self, name, question, constant):
+        """A loop that finds out whether the answer is yes anywhere."""
+        lines = self._loop([(name, question)], constant)
+        lines[-2] = lines[-2].replace(f"{name} = ", f"{name} |= ")
+        return [f"  int {name} = 0;", *lines]
+
+    def _choice(self, expression, constant, functions=None):
+        """The loop; a choice that attributes alone decide is made before, between two of them."""
+        if expression.op != "where" or not variables(expression.args[0]) <= constant:
+            return self._loop([("result[i]", expression)], constant, functions)
+        condition, *sides = expression.args
+        before, (line,) = print_body([("const bool chosen", condition)], constant, functions)
+        first, second = (_indented(self._choice(side, constant, functions)) for side in sides)
+        return [*(f"  {text}" for text in (*before, line)), "  if (chosen) {", *first, "  } else {", *second, "  }"]
+
     def _loop(self, results, constant, functions=None):
-        if functions is None:
-            functions = {}
         used = set().union(*(variables(expression) for _, expression in results))
-        before, body = print_body(results, constant, functions)
+        before, body = print_body(results, constant, self.functions | (functions or {}))
         loads = [
             f"const {TYPE_NAMES[type]} {name} = {name}_[i]{' != 0' * (type == 'b8')};"
             for name, type in self.reads
@@ -110,6 +157,17 @@ class Loop:
         ]
         return [*(f"  {line}" for line in before), "#pragma GCC ivdep", "  for (int64_t i = 0; i < count; ++i) {",
                 *(f"    {line}" for line in loads + body), "  }"]  # fmt: skip
+
+    def _lanes_loop(self):
+        _, body = print_body([("const double value", self.wide_expression)], functions=self.functions)
+        loads = [f"const math::Lanes {name} = math::load_lanes({name}_ + i, count - i);" for name, _ in self.reads]
+        body = [line.replace("const double ", "const math::Lanes ") for line in body]
+        return ["  for (int64_t i = 0; i < count; i += math::kLanes) {", *(f"    {line}" for line in loads + body),
+                "    math::store_lanes(result + i, value, count - i);", "  }"]  # fmt: skip
+
+
+def _indented(lines):
+    return ["  " * (not line.startswith("#")) + line for line in lines]
 
 
 def variables(expression):

@@ -2,7 +2,7 @@
 
 A primitive called with an Expression gives a node; called with numbers it gives the number that IEEE arithmetic gives
 (log(0) is -inf, not an exception). On the CPU it is the function of that name in native/base/vector_math.h,
-complex_math.h or special_math.h; on CUDA in cresset/cuda/kernels/math.cuh, complex.cuh or special.cuh.
+complex_math.h, special_math.h or polynomials.h; on CUDA in cresset/cuda/kernels/math.cuh, complex.cuh or special.cuh.
 """
 
 import cmath
@@ -10,6 +10,7 @@ import math
 
 from .expression import (
     COMPLEX_OF,
+    LOOK,
     REAL_OF,
     Expression,
     as_expression,
@@ -169,7 +170,6 @@ bessel_j0 = Primitive("bessel_j0", None, same)
 bessel_j1 = Primitive("bessel_j1", None, same)
 bessel_y0 = Primitive("bessel_y0", None, same)
 bessel_y1 = Primitive("bessel_y1", None, same)
-airy_ai = Primitive("airy_ai", None, same)
 chebyshev_t = Primitive("chebyshev_t", None, same)
 chebyshev_u = Primitive("chebyshev_u", None, same)
 chebyshev_v = Primitive("chebyshev_v", None, same)
@@ -221,6 +221,11 @@ def is_nan(x):
 
 def select(condition, a, b):
     return choose(condition, a, b)
+
+
+def usually(condition, usual, otherwise):
+    """select(condition, usual, otherwise), of which the second is much work: a loop that finds it nowhere leaves it out."""
+    return choose(condition, usual, otherwise, LOOK)
 
 
 def in_double(x):

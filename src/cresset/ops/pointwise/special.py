@@ -8,12 +8,11 @@ import math
 from . import chebyshev_series as series
 from . import primitives as p
 from .arithmetic import sgn
-from .chebyshev_series import chebyshev_sum
+from .chebyshev_series import chebyshev_sum, polynomial_sum, short_sum
 from .definition import pointwise
 from .exponential import exp, log
 from .selection import where
 
-DIGAMMA_SERIES = (1 / 12, 1 / 120, 1 / 252, 1 / 240, 1 / 132, 691 / 32760, 1 / 12)
 TWO_OVER_SQRT_PI, SQRT_HALF = 2 / math.sqrt(math.pi), math.sqrt(0.5)
 
 
@@ -121,12 +120,35 @@ def _(output):
 @pointwise(examples=[(1.0, 0.0), (4.0, math.log(6)), (-1.0, float("inf"))])
 def lgamma(x):
     """The logarithm of the absolute value of the gamma function."""
-    return p.in_type_of(p.lgamma(p.in_double(x)), x)
+    # The C library has every digit of a double also near the zeros left of 0, but does not vectorize.
+    return p.lgamma(x) if x.type == "f64" else p.in_type_of(_lgamma(p.in_double(x)), x)
 
 
 @lgamma.derivative
 def _(x):
     return digamma(x)
+
+
+def _lgamma(x):
+    size = p.absolute(x)
+    # Below 2.5: lgamma(z) of a z from 1.5 to 2.5, less the logarithm of size or size (size + 1). Beyond: Stirling's formula.
+    beyond, low, lowest = size >= 2.5, size < 1.5, size < 0.5
+    z = where(lowest, size + 2, where(low, size + 1, size))
+    product = where(lowest, size * (size + 1), where(low, size, 1))
+    logarithm = p.log(where(beyond, size, product))
+    near = (z - 2) * polynomial_sum(series.LGAMMA_NEAR, 2 * z - 4) - logarithm
+    tail = polynomial_sum(series.LGAMMA_FAR, 12.5 / (size * size) - 1) / size
+    far = (size - 0.5) * logarithm - size + (0.5 * math.log(2 * math.pi) + tail)
+    value = where(beyond, far, near)
+    # Left of 0 by reflection: |gamma(x)| is pi / |x sin(pi x)| / gamma(|x|).
+    sine = p.absolute(_sin_of_pi(size - p.rint(size)))
+    reflected = p.log(math.pi / (size * sine)) - value
+    return p.usually((x >= 0) & (x < p.INF), value, where(size == p.INF, p.INF, where(x < 0, reflected, value)))
+
+
+def _sin_of_pi(x):
+    """sin(pi x) for |x| <= 1/2."""
+    return x * polynomial_sum(series.SIN_OF_PI, 8 * (x * x) - 1)
 
 
 @pointwise(examples=[(1.0, -0.5772156649015329), (0.5, -1.9635100260214235), (-0.5, 0.03648997397857652)])
@@ -137,25 +159,31 @@ def digamma(x):
 
 @digamma.derivative
 def _(x):
-    return polygamma_elementwise(x, 1)
+    return trigamma(x)
 
 
 def _digamma(x):
     # Reflection: psi(x) = psi(1 - x) - pi / tan(pi x). The fraction of x is all the tangent needs.
-    fraction = x - p.trunc(x)
-    reflected = x < 0
-    z = where(reflected, 1 - x, x)
-    total = where(reflected, -math.pi / p.tan(math.pi * fraction), 0)
-    # psi(z) = psi(z + 1) - 1 / z until z is at least 10, then the asymptotic series.
-    for _ in range(10):
-        small = z < 10
-        total = total - where(small, 1 / z, 0)
+    fraction, reflected = x - p.rint(x), x < 0
+    cosine = polynomial_sum(series.COS_OF_PI, 8 * (fraction * fraction) - 1)
+    turned = math.pi * cosine / _sin_of_pi(fraction)
+    # psi(z) = psi(z + 1) - 1 / z until z is at least 3, then Stirling's formula.
+    z, steps = _three_steps(where(reflected, 1 - x, x), lambda z: z)
+    inverse = 1 / z
+    tail = inverse * (inverse * polynomial_sum(series.DIGAMMA_FAR, 18 * (inverse * inverse) - 1) - 0.5)
+    value = (p.log(z) + tail) - steps
+    value = where(x == 0, p.copysign(p.INF, -x), value)
+    return p.usually(x >= 0, value, where(reflected & (fraction == 0), p.NAN, where(reflected, value - turned, value)))
+
+
+def _three_steps(z, term):
+    """z + k for the first k with z + k >= 3, at most 3, and the sum of 1 / term(z + j) over j < k, as one fraction."""
+    above, below = 0, 1
+    for _ in range(3):
+        small, factor = z < 3, term(z)
+        above, below = where(small, above * factor + below, above), where(small, below * factor, below)
         z = where(small, z + 1, z)
-    inverse, tail = 1 / (z * z), 0
-    for coefficient in reversed(DIGAMMA_SERIES):
-        tail = inverse * (coefficient - tail)
-    value = total + p.log(z) - 0.5 / z - tail
-    return where(x == 0, p.copysign(p.INF, -x), where(reflected & (fraction == 0), p.NAN, value))
+    return z, above / below
 
 
 @pointwise(method=False)
@@ -169,13 +197,34 @@ def _(x, y):
     return None, -x * zeta(x + 1, y)
 
 
-@pointwise(method=False)
+@pointwise(method=False, node="PolygammaBackward0", examples=[(1.0, math.pi**2 / 6), (-0.5, 8.934802200544679)])
+def trigamma(x):
+    """The derivative of digamma; infinite at 0 and the negative whole numbers."""
+    return p.in_type_of(_trigamma(p.in_double(x)), x)
+
+
+@trigamma.derivative
+def _(x):
+    return polygamma_elementwise(x, 2)
+
+
+def _trigamma(x):
+    # As digamma: psi'(x) = (pi / sin(pi x))^2 - psi'(1 - x), and psi'(z) = psi'(z + 1) + 1 / z^2.
+    reflected = x < 0
+    turned = math.pi / _sin_of_pi(x - p.rint(x))
+    z, steps = _three_steps(where(reflected, 1 - x, x), lambda z: z * z)
+    inverse = 1 / z
+    tail = polynomial_sum(series.TRIGAMMA_FAR, 18 * (inverse * inverse) - 1)
+    value = steps + inverse * (1 + inverse * (0.5 + inverse * tail))
+    return p.usually(x >= 0, value, where(x == -p.INF, p.INF, where(reflected, turned * turned - value, value)))
+
+
+@pointwise(method=False, node="PolygammaBackward0")
 def polygamma_elementwise(x, n: int):
-    """The derivative of order n of digamma; n is not negative."""
+    """The derivative of order n of digamma; n is at least 2."""
     z, order = p.in_double(x), p.in_double(n)
     factorial = p.exp(p.lgamma(order + 1))
-    series_value = where((n & 1) == 0, -factorial, factorial) * p.zeta(order + 1, z)
-    return p.in_type_of(where(n == 0, _digamma(z), series_value), x)
+    return p.in_type_of(where((n & 1) == 0, -factorial, factorial) * p.zeta(order + 1, z), x)
 
 
 @polygamma_elementwise.derivative
@@ -186,7 +235,7 @@ def _(x, n):
 @pointwise(result="same")
 def igamma(x, y):
     """The regularized lower incomplete gamma function with parameter x at y."""
-    return p.in_type_of(p.igamma(p.in_double(x), p.in_double(y)), x)
+    return p.igamma(x, y)
 
 
 @igamma.derivative
@@ -197,7 +246,7 @@ def _(x, y):
 @pointwise(result="same")
 def igammac(x, y):
     """The regularized upper incomplete gamma function with parameter x at y."""
-    return p.in_type_of(p.igammac(p.in_double(x), p.in_double(y)), x)
+    return p.igammac(x, y)
 
 
 @igammac.derivative
@@ -225,7 +274,7 @@ def _(x, y, output):
 def i0(x):
     """The modified Bessel function of the first kind of order 0."""
     size = p.absolute(p.in_double(x))
-    return p.in_type_of(p.exp(size) * _i0e(size), x)
+    return p.in_type_of(p.exp(size) * _i0e(size, _sum_for(x)), x)
 
 
 @i0.derivative
@@ -236,7 +285,7 @@ def _(x):
 @pointwise(method=False, examples=[(0.0, 1.0), (1.0, 0.46575960759364043)])
 def i0e(x):
     """exp(-|x|) i0(x)."""
-    return p.in_type_of(_i0e(p.absolute(p.in_double(x))), x)
+    return p.in_type_of(_i0e(p.absolute(p.in_double(x)), _sum_for(x)), x)
 
 
 @i0e.derivative
@@ -249,7 +298,7 @@ def i1(x):
     """The modified Bessel function of the first kind of order 1."""
     z = p.in_double(x)
     size = p.absolute(z)
-    return p.in_type_of(p.copysign(p.exp(size) * _i1e(size), z), x)
+    return p.in_type_of(p.copysign(p.exp(size) * _i1e(size, _sum_for(x)), z), x)
 
 
 @i1.derivative
@@ -261,7 +310,7 @@ def _(x, output):
 def i1e(x):
     """exp(-|x|) i1(x)."""
     z = p.in_double(x)
-    return p.in_type_of(p.copysign(_i1e(p.absolute(z)), z), x)
+    return p.in_type_of(p.copysign(_i1e(p.absolute(z), _sum_for(x)), z), x)
 
 
 @i1e.derivative
@@ -269,14 +318,19 @@ def _(x, output):
     return where(x == 0, 0.5, i0e(x) - output * sgn(x) - output / x)
 
 
-def _i0e(size):
-    near = chebyshev_sum(series.I0E_NEAR, size * 0.25 - 1)
-    return where(size <= 8, near, chebyshev_sum(series.I0E_FAR, 16 / size - 1) / p.sqrt(size))
+def _sum_for(x):
+    """How to sum a series for a result of the type of x."""
+    return short_sum if x.type == "f32" else chebyshev_sum
 
 
-def _i1e(size):
-    near = size * chebyshev_sum(series.I1E_NEAR, size * 0.25 - 1)
-    return where(size <= 8, near, chebyshev_sum(series.I1E_FAR, 16 / size - 1) / p.sqrt(size))
+def _i0e(size, sum=chebyshev_sum):
+    near = sum(series.I0E_NEAR, size * 0.25 - 1)
+    return where(size <= 8, near, sum(series.I0E_FAR, 16 / size - 1) / p.sqrt(size))
+
+
+def _i1e(size, sum=chebyshev_sum):
+    near = size * sum(series.I1E_NEAR, size * 0.25 - 1)
+    return where(size <= 8, near, sum(series.I1E_FAR, 16 / size - 1) / p.sqrt(size))
 
 
 def _k0(x, growth):
@@ -301,7 +355,7 @@ def _second_kind(x, near, far, growth):
 def modified_bessel_i0(x):
     """The modified Bessel function of the first kind of order 0."""
     size = p.absolute(p.in_double(x))
-    return p.in_type_of(p.exp(size) * _i0e(size), x)
+    return p.in_type_of(p.exp(size) * _i0e(size, _sum_for(x)), x)
 
 
 @pointwise(method=False, examples=[(1.0, 0.565159103992485)])
@@ -309,7 +363,7 @@ def modified_bessel_i1(x):
     """The modified Bessel function of the first kind of order 1."""
     z = p.in_double(x)
     size = p.absolute(z)
-    return p.in_type_of(p.copysign(p.exp(size) * _i1e(size), z), x)
+    return p.in_type_of(p.copysign(p.exp(size) * _i1e(size, _sum_for(x)), z), x)
 
 
 @pointwise(method=False, examples=[(1.0, 0.42102443824070834), (0.0, float("inf")), (-1.0, float("nan"))])
@@ -336,31 +390,68 @@ def scaled_modified_bessel_k1(x):
     return p.in_type_of(_k1(p.in_double(x), growth=True), x)
 
 
-# Bessel and Airy functions; the C library has them.
+# Bessel and Airy functions. For double precision the C library has the Bessel functions, to the last digit also near
+# their zeros; for single precision they are computed in double by formulas that vectorize.
 
 
 @pointwise(method=False)
 def bessel_j0(x):
     """The Bessel function of the first kind of order 0."""
-    return p.in_type_of(p.bessel_j0(p.in_double(x)), x)
+    return p.bessel_j0(x) if x.type == "f64" else _bessel(x, 0, second_kind=False)
 
 
 @pointwise(method=False)
 def bessel_j1(x):
     """The Bessel function of the first kind of order 1."""
-    return p.in_type_of(p.bessel_j1(p.in_double(x)), x)
+    return p.bessel_j1(x) if x.type == "f64" else _bessel(x, 1, second_kind=False)
 
 
 @pointwise(method=False)
 def bessel_y0(x):
     """The Bessel function of the second kind of order 0."""
-    return p.in_type_of(p.bessel_y0(p.in_double(x)), x)
+    return p.bessel_y0(x) if x.type == "f64" else _bessel(x, 0, second_kind=True)
 
 
 @pointwise(method=False)
 def bessel_y1(x):
     """The Bessel function of the second kind of order 1."""
-    return p.in_type_of(p.bessel_y1(p.in_double(x)), x)
+    return p.bessel_y1(x) if x.type == "f64" else _bessel(x, 1, second_kind=True)
+
+
+def _bessel(x, order, second_kind):
+    z = p.in_double(x)
+    size = p.absolute(z)
+    near, far = _bessel_near(z, size, order, second_kind), _bessel_far(size, order, second_kind)
+    far = where(size == p.INF, 0, far)
+    if second_kind:
+        far = where(z < 0, p.NAN, far)
+    elif order:
+        far = where(z < 0, -far, far)
+    return p.usually(size <= 8, p.in_type_of(near, x), p.in_type_of(far, x))
+
+
+def _bessel_near(z, size, order, second_kind):
+    t = size * size * (1 / 32) - 1
+    first = z * polynomial_sum(series.J1_NEAR, t) if order else polynomial_sum(series.J0_NEAR, t)
+    if not second_kind:
+        return first
+    rest = z * polynomial_sum(series.Y1_NEAR, t) if order else polynomial_sum(series.Y0_NEAR, t)
+    product = p.log(z) * first
+    pole = product - 1 / z if order else product
+    value = rest + (2 / math.pi) * pole
+    return where(z == 0, -p.INF, value)
+
+
+def _bessel_far(size, order, second_kind):
+    """J or Y by the real and imaginary part of sqrt(2 / (pi x)) exp(i angle) (P + i Q), for positive x."""
+    t = 128 / (size * size) - 1
+    real = polynomial_sum(series.HANKEL1_P if order else series.HANKEL0_P, t)
+    imaginary = polynomial_sum(series.HANKEL1_Q if order else series.HANKEL0_Q, t) / size
+    # sqrt(2) times the cosine and the sine of x - pi / 4, or of x - 3 pi / 4.
+    s, c = p.sin(size), p.cos(size)
+    cosine, sine = (s - c, -(s + c)) if order else (s + c, s - c)
+    value = real * sine + imaginary * cosine if second_kind else real * cosine - imaginary * sine
+    return value / p.sqrt(math.pi * size)
 
 
 @pointwise(method=False, examples=[(0.0, 1.0), (1.0, math.sin(1))])
@@ -370,10 +461,27 @@ def spherical_bessel_j0(x):
     return p.in_type_of(where(p.absolute(z) == p.INF, 0, where(z == 0, 1, p.sin(z) / z)), x)
 
 
-@pointwise(method=False)
+@pointwise(
+    method=False, examples=[(0.0, 0.3550280538878172), (2.0, 0.034924130423274379), (-9.0, -0.02213372154734140)]
+)
 def airy_ai(x):
     """The Airy function Ai."""
-    return p.in_type_of(p.airy_ai(p.in_double(x)), x)
+    return p.in_type_of(_airy_ai(p.in_double(x)), x)
+
+
+def _airy_ai(x):
+    size = p.absolute(x)
+    root = p.sqrt(size)
+    z = 2 / 3 * (size * root)
+    fourth_root = p.sqrt(root)
+    near = chebyshev_sum(series.AIRY_NEAR, (x + 2) / 3)
+    decay = p.exp(-z) * chebyshev_sum(series.AIRY_DECAY, (4 / 3) / z - 1) / fourth_root
+    t = (1000 / 9) / (z * z) - 1
+    angle = where(x < 0, z, 0)
+    s, c = p.sin(angle), p.cos(angle)  # sqrt(2) sin(z + pi / 4) is s + c, sqrt(2) cos(z + pi / 4) is c - s
+    wave = (s + c) * chebyshev_sum(series.AIRY_P, t) - (c - s) * (chebyshev_sum(series.AIRY_Q, t) / z)
+    far = wave * (1 / math.sqrt(2 * math.pi)) / fourth_root
+    return where(x > 103.9, 0, where(x > 1, decay, where(x < -5, far, near)))
 
 
 # Orthogonal polynomials of degree n in x; a fraction of n is dropped, a negative n gives 0.

@@ -1,0 +1,1 @@
+../../../../native/base/polynomials.h
