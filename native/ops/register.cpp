@@ -86,6 +86,7 @@ void register_operators() {
   register_fourier(r);
   register_sparse(r);
   register_quantize(r);
+  register_resampling(r);
 }
 
 }  // namespace cresset

@@ -31,6 +31,7 @@ void register_convolution(Registry& r);
 void register_fourier(Registry& r);
 void register_sparse(Registry& r);
 void register_quantize(Registry& r);
+void register_resampling(Registry& r);
 void register_pooling(Registry& r);
 
 // All of them. Called once, when the module loads.

@@ -77,7 +77,9 @@ class TestResampling:
     def test_nearest_repeats(self):
         assert F.interpolate(cresset.tensor([[[1.0, 2.0]]]), scale_factor=2).tolist() == [[[1, 1, 2, 2]]]
 
-    @pytest.mark.parametrize(("mode", "shape"), [("linear", (1, 1, 5)), ("bilinear", (1, 1, 5, 5)), ("trilinear", (1, 1, 5, 5, 5))])
+    @pytest.mark.parametrize(
+        ("mode", "shape"), [("linear", (1, 1, 5)), ("bilinear", (1, 1, 5, 5)), ("trilinear", (1, 1, 5, 5, 5))]
+    )
     def test_linear_interpolation_to_the_same_size_changes_nothing(self, mode, shape):
         x = cresset.rand(shape)
         assert (F.interpolate(x, scale_factor=1.1, mode=mode) == x).all()  # 5 * 1.1 is cut to 5
@@ -89,6 +91,32 @@ class TestResampling:
         assert image[0].tolist() == [0, 0, 0, 0, 0, 58, 197, 255, 255, 255, 255, 255] and image.dtype == cresset.uint8
         taller = F.interpolate(steps[None, None], size=(12, 12), mode="bicubic")[0, 0]
         assert taller[:, 11].tolist() == taller[:, 7].tolist()
+
+    def test_bytes_shrink_by_a_triangle_of_whole_weights(self):
+        # To half the width the weights are 1/8, 3/8, 3/8, 1/8; at the ends what is outside does not count.
+        line = cresset.tensor([[[[8, 16, 24, 80, 0, 255, 255, 3]]]], dtype=cresset.uint8)
+        smaller = F.interpolate(line, size=(1, 4), mode="bilinear", antialias=True).flatten()
+        assert smaller.tolist() == [round((3 * 8 + 3 * 16 + 24) / 7), round((16 + 72 + 240) / 8), 138, 147]
+
+    @pytest.mark.parametrize("shape", [(1, 1, 7, 5), (2, 3, 33, 41), (1, 1, 3, 700), (1, 19, 300, 2)])
+    def test_bytes_are_those_of_double_precision_to_one(self, shape):
+        x = cresset.randint(0, 256, shape, dtype=cresset.uint8)
+        for size in ((4, 6), (50, 90), (1, 1)):
+            for mode in ("bilinear", "bicubic"):
+                for antialias in (False, True):
+                    got = F.interpolate(x, size=size, mode=mode, antialias=antialias)
+                    across = F.interpolate(x.double(), size=(shape[2], size[1]), mode=mode, antialias=antialias)
+                    across = across.round().clamp(0, 255)
+                    exact = F.interpolate(across, size=size, mode=mode, antialias=antialias).clamp(0, 255)
+                    assert (got - exact).abs().max() < 2  # a half between may be rounded to either side
+
+    def test_bytes_of_samples(self):
+        x = cresset.randint(0, 256, (4, 2, 3, 20, 20), dtype=cresset.uint8)
+
+        def resize(image):
+            return F.interpolate(image, size=(7, 29), mode="bilinear", antialias=True)
+
+        assert cresset.vmap(resize)(x).equal(cresset.stack([resize(image) for image in x]))
 
     @pytest.mark.parametrize("dtype", [cresset.int32, cresset.complex64, cresset.bool])
     def test_what_is_no_image_is_refused_between_the_pixels(self, dtype):
@@ -230,7 +258,9 @@ def test_embedding_bag_refuses_offsets_that_are_none(offsets, problem, last, mod
     with pytest.raises(RuntimeError, match=problem):
         F.embedding_bag(cresset.arange(5), table, cresset.tensor(offsets), mode=mode, include_last_offset=last)
     with pytest.raises(RuntimeError, match="at least 1"):
-        F.embedding_bag(cresset.arange(5), table, cresset.tensor([], dtype=cresset.int64), mode=mode, include_last_offset=True)
+        F.embedding_bag(
+            cresset.arange(5), table, cresset.tensor([], dtype=cresset.int64), mode=mode, include_last_offset=True
+        )
 
 
 class TestBlocksOfAttention:
@@ -244,7 +274,9 @@ class TestBlocksOfAttention:
         together = create_block_mask(causal, None, None, 256, 256, separate_full_blocks=False)
         assert together.full_kv_num_blocks is None and together.to_dense().equal(apart.to_dense())
         x = cresset.randn(1, 1, 256, 4)
-        cresset.testing.assert_close(flex_attention(x, x, x, block_mask=together), flex_attention(x, x, x, block_mask=apart))
+        cresset.testing.assert_close(
+            flex_attention(x, x, x, block_mask=together), flex_attention(x, x, x, block_mask=apart)
+        )
         with pytest.raises(NotImplementedError, match="compute_dq_write_order"):
             create_block_mask(causal, None, None, 256, 256, compute_dq_write_order=True)
         with pytest.raises(TypeError, match="unexpected keyword argument"):

@@ -75,9 +75,12 @@ def interpolate(
     if between and not (dtype.is_floating_point or (dtype == cresset.uint8 and mode in ("bilinear", "bicubic"))):
         raise NotImplementedError(f"interpolate: mode {mode} is not implemented for {dtype}")
     precision = None
-    if between and (dtype == cresset.uint8 or (dtype.itemsize == 2 and mode != "bilinear" and input.device.type == "cpu")):
+    if between and (
+        dtype == cresset.uint8 or (dtype.itemsize == 2 and mode != "bilinear" and input.device.type == "cpu")
+    ):
         precision = dtype
-    result = input.to(dtype if dtype == cresset.float64 else cresset.float32) if between else input
+    whole = precision == cresset.uint8 and input.device.type == "cpu"  # bytes stay bytes
+    result = input.to(dtype if dtype == cresset.float64 else cresset.float32) if between and not whole else input
     for k in reversed(range(spatial)):
         result = _resize(result, k + 2, sizes[k], scales[k], mode, align_corners, antialias, precision)
     result = result.to(dtype)
@@ -126,11 +129,12 @@ def _resize(input, dim, size, scale, mode, align_corners, antialias, precision):
         at = ((at + 0.5 if mode == "nearest-exact" else at) * step).floor()
         return input.index_select(dim, at.long().clamp(0, old - 1))
     if antialias:
-        matrix = _filter_matrix(old, size, step, mode, dtype, input.device)
-        matrix, bits = _whole_weights(matrix) if bytes_ else (matrix, 0)
-        input = input.to(matrix.dtype)
-        result = input @ matrix.mT if dim == input.ndim - 1 else matrix @ input
-        return _rounded_bytes(result, bits) if bytes_ else result
+        first, weights = _filter(old, size, step, mode, dtype, input.device)
+        if bytes_:
+            return _resize_bytes(input, dim, first, weights)
+        taps = cresset.arange(weights.size(1), device=input.device)
+        matrix = weights.new_zeros(size, old + len(taps)).scatter(1, first[:, None] + taps, weights)[:, :old]
+        return input @ matrix.mT if dim == input.ndim - 1 else matrix @ input
 
     at = cresset.arange(size, dtype=dtype, device=input.device)
     at = at * step if align_corners else (at + 0.5) * step - 0.5
@@ -146,16 +150,31 @@ def _resize(input, dim, size, scale, mode, align_corners, antialias, precision):
         part = part if precision is None or bytes_ else part.to(precision)
         weights = [1 - part, part]
     if bytes_:
-        places, start = cresset.stack(indices, 1), indices[0][:, None]  # weights of the same place, at an end, are added up
+        places, first = cresset.stack(indices, 1), indices[0]  # weights of the same place, at an end, are added up
         merged = cresset.zeros(size, len(weights), dtype=dtype, device=input.device)
-        merged, bits = _whole_weights(merged.scatter_add(1, places - start, cresset.stack(weights, 1)))
-        indices = [(start[:, 0] + k).clamp(max=old - 1) for k in range(len(weights))]
-        weights, input = merged.unbind(1), input.to(merged.dtype)
-    elif precision is not None:
+        return _resize_bytes(
+            input, dim, first, merged.scatter_add(1, places - first[:, None], cresset.stack(weights, 1))
+        )
+    if precision is not None:
         weights = [w.to(precision).to(dtype) for w in weights]
+    return _weighed(input, dim, indices, weights)
+
+
+def _weighed(input, dim, indices, weights):
     shape = [-1] + [1] * (input.ndim - 1 - dim)
-    result = sum(input.index_select(dim, i) * w.reshape(shape) for i, w in zip(indices, weights, strict=True))
-    return _rounded_bytes(result, bits) if bytes_ else result
+    return sum(input.index_select(dim, i) * w.reshape(shape) for i, w in zip(indices, weights, strict=True))
+
+
+def _resize_bytes(input, dim, first, weights):
+    """Bytes, on the CPU in uint8 and elsewhere held as float32: new ones of the old from `first` on, with rows of weights."""
+    weights, bits = _whole_weights(weights)
+    if input.dtype == cresset.uint8:
+        return cresset._native.operators()["resized_bytes"](input, dim, first, weights.to(cresset.int16), bits)
+    indices = [(first + k).clamp(max=input.size(dim) - 1) for k in range(weights.size(1))]
+    exact = 255 * float(weights.abs().sum(1).max()) + 2 ** (bits - 1) < 2**24  # float32 holds each sum
+    weights = weights.to(cresset.float32) if exact else weights
+    sums = _weighed(input.to(weights.dtype), dim, indices, weights.unbind(1))
+    return ((sums + 2 ** (bits - 1)) * 0.5**bits).floor().clamp(0, 255).to(cresset.float32)
 
 
 def _whole_weights(weights):
@@ -167,14 +186,7 @@ def _whole_weights(weights):
     while bits < 22 and int(0.5 + top * 2 ** (bits + 1)) < 2**15:
         bits += 1
     weights = weights * 2**bits
-    weights = (weights + 0.5 * weights.sign()).trunc()
-    exact = 255 * float(weights.abs().sum(1).max()) + 2 ** (bits - 1) < 2**24  # float32 holds each sum
-    return weights.to(cresset.float32) if exact else weights, bits
-
-
-def _rounded_bytes(sums, bits):
-    """Sums of bytes times whole weights as bytes, which are held as float32."""
-    return ((sums + 2 ** (bits - 1)) * 0.5**bits).floor().clamp(0, 255).to(cresset.float32)
+    return (weights + 0.5 * weights.sign()).trunc(), bits
 
 
 def cubic_weights(t, a=-0.75):
@@ -189,16 +201,16 @@ def cubic_weights(t, a=-0.75):
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def _filter_matrix(old, size, step, mode, dtype, device):
-    """(size, old): how much each old element counts for each new one, with the filter as wide as the step.
+def _filter(old, size, step, mode, dtype, device):
+    """Of which old element on each new one is made, and (size, taps) how much those count, with the filter as wide as the step.
 
     Pixels have their center at a half; as in PyTorch, `align_corners` changes the step alone.
     """
     reach = 1 if mode == "bilinear" else 2
     support, inverse = (reach * step, 1 / step) if step >= 1 else (float(reach), 1.0)
     middle = (cresset.arange(size, dtype=dtype, device=device)[:, None] + 0.5) * step
-    place = cresset.arange(old, dtype=dtype, device=device)
     first, last = (middle - support + 0.5).trunc().clamp_min(0), (middle + support + 0.5).trunc().clamp(max=old)
+    place = first + cresset.arange(min(old, math.ceil(support) * 2 + 1), dtype=dtype, device=device)
     x = ((place - middle + 0.5) * inverse).abs()
     if mode == "bilinear":
         weight = (1 - x).clamp_min(0)
@@ -206,8 +218,8 @@ def _filter_matrix(old, size, step, mode, dtype, device):
         a = -0.5
         near, far = ((a + 2) * x - (a + 3)) * x * x + 1, ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
         weight = cresset.where(x < 1, near, cresset.where(x < 2, far, cresset.zeros_like(x)))
-    weight = weight.masked_fill((place < first) | (place >= last), 0)
-    return weight / weight.sum(1, keepdim=True)
+    weight = weight.masked_fill(place >= last, 0)
+    return first[:, 0].long(), weight / weight.sum(1, keepdim=True)
 
 
 @autocast(cuda="float32")
