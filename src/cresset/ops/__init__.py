@@ -10,7 +10,7 @@ TOPICS = (
     "formulas", "view", "copy", "arithmetic", "metadata", "creation", "random", "reduction", "scan", "softmax", "normalization", "loss", "indexing", "scatter",
     "sorting", "matmul", "matmul_contraction", "attention", "recurrence", "convolution", "pooling", "rearrange", "join", "diagonal", "statistics",
     "difference", "histogram", "distance", "compare", "window", "fourier", "linalg", "foreach", "scaling", "sparse", "sparse_layout", "segment", "check",
-    "bits", "quantize",
+    "bits", "quantize", "resampling",
 )  # fmt: skip
 
 for _topic in TOPICS:
