@@ -260,7 +260,11 @@ class BackwardRun {
       if (grads[r.index]->level != r.tensor->tensor->level) continue;  // a batch of gradients inside vmap, which is over before .grad is read
       AutogradState& state = state_for_writing(r.tensor->tensor);
       GradModeGuard mode(request_.create_graph);
-      state.grad = !state.grad.defined() ? (request_.create_graph || is_interpreted(grads[r.index]) || grads[r.index]->level ? grads[r.index] : clone(grads[r.index])) : add(state.grad, grads[r.index]);
+      // A copy: what flows on, or is given to the caller, may be changed in place.
+      static const Operator& copy = *Registry::instance().find("clone");
+      const Tensor& grad = grads[r.index];
+      if (state.grad.defined()) state.grad = add(state.grad, grad);
+      else state.grad = is_interpreted(grad) || grad->level ? grad : request_.create_graph ? call_operator(copy, grad) : clone(grad);
     }
   }
 

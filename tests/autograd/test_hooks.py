@@ -239,3 +239,15 @@ def test_a_batch_of_gradients_is_not_retained():
     assert batch.tolist() == [[6.0, 0.0], [0.0, 6.0]] and y.grad is None
     (y * y).sum().backward()
     assert y.grad.tolist() == [6.0, 6.0]
+
+
+def test_a_retained_gradient_is_a_copy_of_what_the_caller_gets():
+    x = cresset.ones(2, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    for create_graph in (False, True):
+        y.grad = None
+        (gradient,) = cresset.autograd.grad((y * y).sum(), y, retain_graph=True, create_graph=create_graph)
+        with cresset.no_grad():
+            gradient.mul_(10)
+        assert y.grad.tolist() == [4.0, 4.0]

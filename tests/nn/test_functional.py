@@ -313,6 +313,7 @@ def test_what_pytorch_refuses_is_refused():
         "Boolean beta only supported for Boolean": lambda: cresset.addr(cresset.ones(2, 2), ones, ones, beta=True),
         "round_cpu": lambda: cresset.round(whole, decimals=2),
         "result type torch.float32 can't be cast": lambda: whole.polygamma_(1),
+        "unsigned type with negative limits": lambda: F.hardtanh(cresset.ones(2, dtype=cresset.uint8)),
         "requires a floating point or complex dtype": lambda: cresset.fft.fftfreq(2, dtype=cresset.int32),
     }
     for words, call in refused.items():

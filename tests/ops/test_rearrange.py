@@ -158,3 +158,9 @@ def test_orders_differentiate_twice(function):
     x = cresset.randn(3, 4, dtype=cresset.float64, requires_grad=True)
     assert gradcheck(function, [x])
     assert gradgradcheck(function, [x])
+
+
+def test_what_is_repeated_once_is_a_copy():
+    x = cresset.ones(3)
+    x.repeat_interleave(1).mul_(2)
+    assert x.tolist() == [1.0, 1.0, 1.0]

@@ -323,7 +323,8 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
             )
         shape = input.shape
         spread = input.unsqueeze(dim + 1).expand((*shape[: dim + 1], repeats, *shape[dim + 1 :]))
-        return spread.contiguous().reshape((*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]))
+        spread = spread.clone(memory_format=cresset.contiguous_format)  # never a view, also of one time
+        return spread.reshape((*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]))
     if not isinstance(repeats, cresset.Tensor):
         raise TypeError(f"repeat_interleave: argument 'repeats' must be int or Tensor, not {type(repeats).__name__}")
     if repeats.ndim > 1:
