@@ -117,7 +117,8 @@ _OF_SUBPACKAGES = {
     **dict.fromkeys(["compiled_with_cxx11_abi", "get_num_interop_threads", "init_num_threads", "set_num_interop_threads"], "backends.threads"),
     **dict.fromkeys(["DispatchKey", "DispatchKeySet"], "_C"),
     **dict.fromkeys(["DisableTorchFunction", "DisableTorchFunctionSubclass"], "overrides"),
-    "GradScaler": "amp", "Tag": "ops.tags",
+    "GradScaler": "amp", "ScriptModule": "jit", "Tag": "ops.tags",
+    **dict.fromkeys(["FunctionSchema", "Node", "Value"], "graph"),
     "compile": "compiler",
 }  # fmt: skip
 

@@ -36,6 +36,13 @@ _LATER = {
     "PyTorchFileReader": "serialization.records", "PyTorchFileWriter": "serialization.records", "StorageBase": "storage", "_LinAlgError": "linalg",
     "_OutOfMemoryError": "cuda", "Event": "accelerator", "Stream": "accelerator",
 }  # fmt: skip
+# TorchScript's graphs and types.
+_LATER |= dict.fromkeys(
+    ["AnyType", "Argument", "Block", "BoolType", "ClassType", "DictType", "EnumType", "FloatType", "FunctionSchema", "Graph", "IntType", "ListType", "Node", "NoneType",
+     "NumberType", "OptionalType", "StringType", "TensorType", "TupleType", "Type", "UnionType", "Use", "Value"],
+    "graph",
+)  # fmt: skip
+_LATER |= {"ScriptModule": "jit", "ScriptFunction": "jit"}
 _SUBMODULES = {"_VariableFunctions", "_nn"}
 _PUBLIC_NAMES = {
     "_LinAlgError": "LinAlgError",

@@ -1,0 +1,1 @@
+"""torch.distributed._composable: the older place of `fully_shard`."""
