@@ -4,7 +4,7 @@ Each input is a good file with bits, bytes, pieces or opcodes changed, or a pick
 or one of its errors. Anything else is a finding: another exception, code that runs, an import, a file that is written, more memory than SECURITY.md
 promises, ten seconds of work or two minutes without an end, a page with a script, a terminal sequence in what is printed. The inputs depend on the seed alone.
 
-The kinds: pt, module (saved whole), names, safetensors, npy, npz, tar, events, records (of runs), inspect, picture, idx, cifar. Beside one another they
+The kinds: pt, module (saved whole), program (TorchScript), names, safetensors, npy, npz, tar, events, records (of runs), inspect, picture, idx, cifar. Beside one another they
 come in these proportions: WEIGHTS.
 """
 
@@ -21,6 +21,7 @@ import os
 import pickle
 import pickletools
 import random
+import re
 import resource
 import signal
 import struct
@@ -31,6 +32,7 @@ import types
 import warnings
 import zipfile
 import zlib
+from typing import List, Optional  # noqa: UP035  -- what TorchScript's annotations are called
 
 import cresset
 from cresset import vision
@@ -44,7 +46,7 @@ from cresset.vision.datasets import cifar, mnist
 
 ERRORS = (pickle.UnpicklingError, RuntimeError, EOFError, ValueError)
 WEIGHTS = {
-    "pt": 30, "module": 8, "names": 3, "safetensors": 16, "npy": 9, "npz": 6, "tar": 4, "events": 2, "records": 9, "inspect": 5, "picture": 4, "idx": 2, "cifar": 2,
+    "pt": 30, "module": 8, "program": 6, "names": 3, "safetensors": 16, "npy": 9, "npz": 6, "tar": 4, "events": 2, "records": 9, "inspect": 5, "picture": 4, "idx": 2, "cifar": 2,
 }  # fmt: skip
 DANGEROUS_NAMES = [
     ("os", "system"), ("posix", "system"), ("nt", "system"), ("builtins", "eval"), ("__builtin__", "eval"), ("builtins", "exec"), ("builtins", "getattr"),
@@ -273,6 +275,78 @@ def other_files():
     }  # fmt: skip
 
 
+class Branching(cresset.nn.Module):
+    """A program with most of what source in archives has."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = cresset.nn.ModuleList([cresset.nn.Linear(2, 2), cresset.nn.BatchNorm1d(2)])
+        self.names, self.limits, self.pair = ["a", "b"], {"low": -1.0}, (1, "x")
+        self.register_buffer("seen", cresset.zeros(1))
+
+    def forward(self, x: cresset.Tensor, times: int = 2, scale: Optional[float] = None):
+        for layer in self.layers:
+            x = layer(x)
+        total: List[cresset.Tensor] = []
+        for i in range(times):
+            if i % 2 == 0:
+                total.append(x * i)
+            elif scale is not None:
+                total.append(x / scale)
+        while bool(x.sum() > 100):
+            x = x.clamp(self.limits["low"], 1.0)
+        if len(total) == 0:
+            raise ValueError(f"{self.names[0]} {times}")
+        self.seen += 1
+        return x, total, {"n": len(total)}, cresset.tensor([1.0, 2.0])
+
+
+def good_programs():
+    """TorchScript archives, each as {name of the record: bytes}."""
+    from cresset.serialization.archive import ArchiveReader, FileSource
+
+    programs = []
+    modules = [cresset.jit.script(Branching()), cresset.jit.trace(cresset.nn.Sequential(cresset.nn.Linear(2, 2), cresset.nn.ReLU()), cresset.ones(1, 2))]
+    for module in modules:
+        reader = ArchiveReader(FileSource(io.BytesIO(module.save_to_buffer({"note.txt": "a"}))), packed=True)
+        programs.append({name: reader.read(name) for name in reader.records})
+    return programs
+
+
+def program_archive(records, pack=()):
+    """An archive with these records, and right checksums; those in `pack` are compressed."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as made:
+        for name, data in records.items():
+            made.writestr(f"archive/{name}", data, zipfile.ZIP_DEFLATED if name in pack else zipfile.ZIP_STORED)
+    return file.getvalue()
+
+
+SOURCE_WORDS = [
+    b"__import__('os').system('true')", b"exec('1')", b"self", b"torch.load('x')", b"ops.prim.", b"CONSTANTS.c9", b"__torch__.X", b"(" * 50, b"[" * 300, b"annotate(List[int], [])", b"-", b"lambda: 1",
+    b"import os\n", b"while True:\n", b"x.__class__", b"getattr(self, '__dict__')", b"9" * 400, b"*x", b"0x7fffffffffffffffffff", b"NoneType", b"Tuple[", b"->", b"print", b"open('x')", b"\n",
+]  # fmt: skip
+
+
+def change_source(text, rng):
+    """Words and lines of source removed, doubled, exchanged, put in."""
+    parts = re.split(rb"(\W)", text)
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        at, kind = rng.randrange(len(parts)), rng.randrange(4)
+        if kind == 0:
+            del parts[at : at + rng.randrange(1, 4)]
+        elif kind == 1:
+            parts[at:at] = [rng.choice(parts)]
+        elif kind == 2:
+            parts[at] = rng.choice(SOURCE_WORDS)
+        else:
+            other = rng.randrange(len(parts))
+            parts[at], parts[other] = parts[other], parts[at]
+        if not parts:
+            break
+    return b"".join(parts)
+
+
 def opcodes_of(pickled):
     """The pickle as a list of opcodes with their arguments."""
     places = [position for _, _, position in pickletools.genops(pickled)] + [len(pickled)]
@@ -372,6 +446,7 @@ class Inputs:
         self.spare = [opcodes for opcodes, _ in self.opcodes]
         self.hostile = [data for data in hostile_pickles().values() if len(data) < 2000]
         self.others = other_files()
+        self.programs = good_programs()
         modules = [pickle_of(module) for module in good_modules()]
         self.modules = [(opcodes_of(pickled), storages) for pickled, storages in modules]
         weights = {kind: weight for kind, weight in WEIGHTS.items() if not kinds or kind in kinds}
@@ -384,11 +459,31 @@ class Inputs:
         if kind == "module":
             opcodes, storages = rng.choice(self.modules)
             return kind, archive(change_opcodes(opcodes, rng, self.spare) if rng.random() < 0.7 else change_bytes(b"".join(opcodes), rng), storages)
+        if kind == "program":
+            return kind, self.make_program(rng)
         if kind == "inspect":
             data = self.make_pt(rng) if rng.random() < 0.5 else change_bytes(rng.choice(self.others[rng.choice(("npz", "npy", "safetensors", "tar", "events"))]), rng)
             return kind, data
         data = change_bytes(rng.choice(self.others[kind]), rng)
         return kind, mend_checksums(data) if kind == "picture" and data[:4] == b"\x89PNG" and rng.random() < 0.7 else data
+
+    def make_program(self, rng):
+        records = dict(rng.choice(self.programs))
+        sources = [name for name in records if name.startswith("code/")]
+        way = rng.randrange(10)
+        if way < 4:
+            name = rng.choice(sources)
+            records[name] = change_source(records[name], rng)
+        elif way < 7:
+            name = rng.choice(("data.pkl", "data.pkl", "constants.pkl"))
+            records[name] = change_opcodes(opcodes_of(records[name]), rng, self.spare)
+        elif way == 7:
+            name = rng.choice(list(records))
+            records[name] = change_bytes(records[name], rng)
+        elif way == 8:
+            records["data.pkl"] = rng.choice(self.hostile)
+        data = program_archive(records, sources if rng.random() < 0.5 else ())
+        return change_bytes(data, rng) if way == 9 else data
 
     def make_pt(self, rng):
         way = rng.randrange(10)
@@ -442,6 +537,15 @@ def read_inspect(path):
         paper.check()
 
 
+def read_program(data):
+    """Load and compile, and look at all of it; a program that was changed is not run, since it may do anything that programs do."""
+    module = cresset.jit.load(io.BytesIO(data), _extra_files={"note.txt": ""})
+    for part in module.modules():
+        for name in part._script_type.methods:
+            part._c._get_method(name).code  # noqa: B018
+    return str(module), module.state_dict()
+
+
 def read_records(path):
     lines = report.read_records(path)
     page = report.report_html(lines, "run")
@@ -453,6 +557,7 @@ def read_records(path):
 READERS = {  # from a kind to a function of (bytes, is it the strict way)
     "pt": lambda data, strict: cresset.load(io.BytesIO(data), weights_only=strict),
     "module": lambda data, strict: cresset.load(io.BytesIO(data), weights_only=False),
+    "program": lambda data, strict: read_program(data) if strict else cresset.load(io.BytesIO(data), weights_only=False),
     "names": lambda data, strict: cresset.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data)),
     "safetensors": lambda data, strict: safetensors.load(data),
     "npy": lambda data, strict: arrays.ArrayDataset(place.put(data)) if strict else tar._array(data),
@@ -494,6 +599,8 @@ _seen = []
 
 
 def _audit(event, arguments):
+    if _watching[0] == "program" and (event, "<unknown>") in (("compile", arguments[1] if len(arguments) > 1 else None), ("open", arguments[0])):
+        return  # ast.parse: a syntax tree and no code (running any is the event "exec"); for its error it looks for a file of this name
     if _watching[0] and event.startswith(FORBIDDEN) and not (event == "open" and arguments[0] == place.path and arguments[1] in ("rb", "r")):
         _seen.append((event, str(arguments)[:200]))
 
@@ -501,7 +608,7 @@ def _audit(event, arguments):
 def try_input(kind, data, strict):
     """Read one input under watch; "value" or the name of the error. A Finding if something else happened."""
     _seen.clear()
-    _watching[0] = True
+    _watching[0] = kind
     try:
         value = READERS[kind](data, strict)
         outcome = "value"
@@ -554,6 +661,8 @@ def warm_up(inputs):
 
 def self_made(inputs, kind):
     """The good files of a kind."""
+    if kind == "program":
+        return [program_archive(records, [name for name in records if name.startswith("code/")]) for records in inputs.programs]
     if kind == "module":
         return [archive(b"".join(opcodes), storages) for opcodes, storages in inputs.modules]
     return [archive(b"N."), *inputs.others["npz"], *inputs.others["npy"]] if kind == "inspect" else inputs.others[kind]

@@ -143,7 +143,7 @@ def enum_class(type_):
     if type_.python_class is None:
         import enum
 
-        type_.python_class = enum.Enum(type_.qualified_name.rpartition(".")[2], type_.members)
+        type_.python_class = enum.Enum(type_.qualified_name.rpartition(".")[2], type_.members, module="torch.jit")
     return type_.python_class
 
 
@@ -171,6 +171,31 @@ _MAKERS = {
 _PLAIN = {"torch.device", "torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_parameter", "collections.OrderedDict", "builtins.complex", "torch.storage.UntypedStorage"}  # fmt: skip
 
 
+def _compile(function):
+    """Compile a function of the archive; whatever the compiler stumbles over in damaged source is a RuntimeError."""
+    try:
+        function.ensure_defined()
+    except RuntimeError:
+        raise
+    except RecursionError:
+        raise RuntimeError(printable(f"jit.load: the source of {function.qualified_name} is nested too deeply", 300)) from None
+    except Exception as error:
+        raise RuntimeError(
+            printable(f"jit.load: the source of {function.qualified_name} cannot be compiled: {type(error).__name__}: {error}", 500)
+        ) from error
+
+
+class _Refusal:
+    """Stands for the compilation of a function that failed."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __call__(self, function):
+        function._compile = self
+        raise self.error
+
+
 class ModuleLoad(ArchiveLoad):
     """One load of a TorchScript archive."""
 
@@ -191,7 +216,26 @@ class ModuleLoad(ArchiveLoad):
             raise RuntimeError(
                 f"jit.load: {self.archive.source.name} holds {type(root).__name__}, not a module; the file is damaged"
             )
-        return self.object(root)
+        module = self.object(root)
+        self.compile_all(root.type)
+        return module
+
+    def compile_all(self, root):
+        """Compile the methods, as PyTorch does. What is wrong with the module's forward is told now, what is wrong with others when they are called: they may never be."""
+        done = set()
+        while pending := [function for function in self.functions() if function not in done]:
+            for function in pending:
+                done.add(function)
+                try:
+                    _compile(function)
+                except RuntimeError as error:
+                    if function is root.methods.get("forward"):
+                        raise
+                    function._compile = _Refusal(error)
+
+    def functions(self):
+        types = [type_ for type_ in self.compiler.types.values() if isinstance(type_, t.ClassType) and not isinstance(type_, t.InterfaceType)]
+        return [*(function for type_ in types for function in type_.methods.values()), *self.compiler.compiled.values()]
 
     def source(self, name):
         """The source of "__torch__.a.b", or None: the file code/__torch__/a/b.py."""

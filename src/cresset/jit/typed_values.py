@@ -1,6 +1,5 @@
 """Python values and TorchScript's types: which fit, what they become at the door of a compiled program, and what comes back."""
 
-import collections
 import operator
 
 from .. import _native
@@ -260,14 +259,46 @@ def named_tuple_class(type_):
     """The Python class of a named tuple: the program's own, or one made from the names of its fields."""
     if type_.python_class is not None:
         return type_.python_class
-    key = (type_.qualified_name, type_.fields)
+    key = (type_.qualified_name, type_.fields, type_.defaults)
     if key not in _named_tuples:
-        name = type_.qualified_name.rpartition(".")[2]
-        made = collections.namedtuple(
-            name if name.isidentifier() else "NamedTuple", type_.fields, defaults=type_.defaults
-        )
-        _named_tuples[key] = made
+        _named_tuples[key] = _new_named_tuple(type_)
     return _named_tuples[key]
+
+
+def _new_named_tuple(type_):
+    """What collections.namedtuple makes, without the source that it has Python run: the names come from a file."""
+    fields, defaults = type_.fields, type_.defaults
+    name = type_.qualified_name.rpartition(".")[2] if type_.qualified_name else "NamedTuple"
+
+    def new(cls, *args, **kwargs):
+        values = list(args)
+        for field, default in zip(fields[len(args) :], _last(defaults, fields)[len(args) :], strict=True):
+            values.append(kwargs.pop(field) if field in kwargs else default)
+        if kwargs or len(values) != len(fields) or any(value is _ABSENT for value in values):
+            raise TypeError(f"{name}() takes the fields {', '.join(fields)}")
+        return tuple.__new__(cls, values)
+
+    def represent(self):
+        return f"{name}({', '.join(f'{field}={value!r}' for field, value in zip(fields, self, strict=True))})"
+
+    members = {field: property(operator.itemgetter(place)) for place, field in enumerate(fields)}
+    members |= {
+        "__slots__": (),
+        "_fields": fields,
+        "__new__": new,
+        "__repr__": represent,
+        "_asdict": lambda self: dict(zip(fields, self, strict=True)),
+        "_replace": lambda self, **changed: type(self)(**{**self._asdict(), **changed}),
+        "__module__": "torch.jit",
+    }
+    return type(name, (tuple,), members)
+
+
+_ABSENT = object()
+
+
+def _last(defaults, fields):
+    return [_ABSENT] * (len(fields) - len(defaults)) + list(defaults)
 
 
 class IsInstance:

@@ -208,7 +208,7 @@ class ArchiveCompiler(Unit):
 
         if inside is None:
             raise CompileError(source.range_of(tree), f"enumeration {qualified} has no members of a known type")
-        python = enum.Enum(qualified.rpartition(".")[2], members)
+        python = enum.Enum(qualified.rpartition(".")[2], members, module="torch.jit")
         self.types[qualified] = EnumType(qualified, inside, {member.name: member for member in python}, python)
         self.classes[python] = self.types[qualified]
 
