@@ -25,6 +25,7 @@ FILES = [
     "small_ops",
     "backward",
     "modules",
+    "interpreter",
     "optimizers",
     "pointwise",
     "memory_bound",

@@ -32,7 +32,6 @@ import types
 import warnings
 import zipfile
 import zlib
-from typing import List, Optional  # noqa: UP035  -- what TorchScript's annotations are called
 
 import cresset
 from cresset import vision
@@ -240,10 +239,22 @@ def other_files():
             made.writestr("x.npy", arrays_[0])
             made.writestr("y.npy", arrays_[0])
         archives.append(file.getvalue())
-    tensors = {"a": cresset.ones(2, 3), "b": cresset.zeros(4, dtype=cresset.int64), "c": cresset.tensor([True]), "empty": cresset.zeros(0, 2)}
+    tensors = {
+        "a": cresset.ones(2, 3),
+        "b": cresset.zeros(4, dtype=cresset.int64),
+        "c": cresset.tensor([True]),
+        "empty": cresset.zeros(0, 2),
+    }
     stored = io.BytesIO()
     cresset.save([1], stored)
-    members = {"a.txt": b"text", "a.json": b'{"a": [1]}', "a.npy": arrays_[0], "b.cls": b"7", "b" * 120 + ".txt": b"", "c.pt": stored.getvalue()}
+    members = {
+        "a.txt": b"text",
+        "a.json": b'{"a": [1]}',
+        "a.npy": arrays_[0],
+        "b.cls": b"7",
+        "b" * 120 + ".txt": b"",
+        "c.pt": stored.getvalue(),
+    }
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as made:
         for name, data in members.items():
@@ -258,12 +269,16 @@ def other_files():
         {"kind": "end", "time": 4.5, "reason": "finished", "best": 0.25, "best_epoch": 1},
     ]  # fmt: skip
     image = cresset.arange(192).view(3, 8, 8).to(cresset.uint8)
-    drawn = [bytes(memoryview(vision.io.encode_png(part))) for part in (image, image[:1])] + [bytes(memoryview(vision.io.encode_jpeg(image)))]
+    drawn = [bytes(memoryview(vision.io.encode_png(part))) for part in (image, image[:1])] + [
+        bytes(memoryview(vision.io.encode_jpeg(image)))
+    ]
     for form in ("GIF", "BMP", "TIFF", "WEBP", "PPM"):
         file = io.BytesIO()
         vision.transforms.functional.to_pil_image(image).save(file, form)
         drawn.append(file.getvalue())
-    events = b"".join(event_records.frame(protobuf.double(1, 1.5) + protobuf.message(3, text)) for text in ("brain.Event:2", "loss"))
+    events = b"".join(
+        event_records.frame(protobuf.double(1, 1.5) + protobuf.message(3, text)) for text in ("brain.Event:2", "loss")
+    )
     numpys = b"\x80\x02}U\x04data" + named("numpy.core.multiarray", "_reconstruct") + named("numpy", "ndarray") + b"K\x00\x85U\x01b\x87R(K\x01K\x03\x85" + (
         named("numpy", "dtype") + b"U\x02u1K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x03abctbsU\x06labels](K\x01K\x02es."
     )  # fmt: skip
@@ -284,10 +299,10 @@ class Branching(cresset.nn.Module):
         self.names, self.limits, self.pair = ["a", "b"], {"low": -1.0}, (1, "x")
         self.register_buffer("seen", cresset.zeros(1))
 
-    def forward(self, x: cresset.Tensor, times: int = 2, scale: Optional[float] = None):
+    def forward(self, x: cresset.Tensor, times: int = 2, scale: float | None = None):
         for layer in self.layers:
             x = layer(x)
-        total: List[cresset.Tensor] = []
+        total: list[cresset.Tensor] = []
         for i in range(times):
             if i % 2 == 0:
                 total.append(x * i)
@@ -306,7 +321,10 @@ def good_programs():
     from cresset.serialization.archive import ArchiveReader, FileSource
 
     programs = []
-    modules = [cresset.jit.script(Branching()), cresset.jit.trace(cresset.nn.Sequential(cresset.nn.Linear(2, 2), cresset.nn.ReLU()), cresset.ones(1, 2))]
+    modules = [
+        cresset.jit.script(Branching()),
+        cresset.jit.trace(cresset.nn.Sequential(cresset.nn.Linear(2, 2), cresset.nn.ReLU()), cresset.ones(1, 2)),
+    ]
     for module in modules:
         reader = ArchiveReader(FileSource(io.BytesIO(module.save_to_buffer({"note.txt": "a"}))), packed=True)
         programs.append({name: reader.read(name) for name in reader.records})
@@ -355,7 +373,24 @@ def opcodes_of(pickled):
 
 # ---------------------------------------------------------------- changes
 
-NUMBERS = [0, 1, 2, 7, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63 - 1, 2**63, 2**64 - 1]
+NUMBERS = [
+    0,
+    1,
+    2,
+    7,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0x8000,
+    0xFFFF,
+    0x7FFFFFFF,
+    0x80000000,
+    0xFFFFFFFF,
+    2**63 - 1,
+    2**63,
+    2**64 - 1,
+]
 OPCODES = [bytes([code]) for code in b"Rb\x81\x92\x93o012(tQsuae\x85\x86\x94\x90\x91\x8f]})ld"]
 WORDS = [
     b"\x1b[2J", b"\n", b"\0", b"9" * 30, b"-1", b"1e999", b"null", b"[]", b"{}", b'"', b"<script>1</script>", b"NaN", b"true", b"\xff\xfe", b"..", b"/", b"\xe2\x80\xae",
@@ -383,7 +418,9 @@ def change_bytes(data, rng):
             data[at:at] = data[other : other + rng.randrange(1, 65)] * rng.choice((1, 1, 1, 50))
         elif kind == 5:
             width = rng.choice((1, 2, 4, 8))
-            data[at : at + width] = (rng.choice(NUMBERS) & (256**width - 1)).to_bytes(width, rng.choice(("little", "big")))
+            data[at : at + width] = (rng.choice(NUMBERS) & (256**width - 1)).to_bytes(
+                width, rng.choice(("little", "big"))
+            )
         elif kind == 6:
             word = rng.choice(WORDS)
             data[at : at + rng.choice((0, len(word)))] = word
@@ -458,14 +495,27 @@ class Inputs:
             return kind, self.make_pt(rng)
         if kind == "module":
             opcodes, storages = rng.choice(self.modules)
-            return kind, archive(change_opcodes(opcodes, rng, self.spare) if rng.random() < 0.7 else change_bytes(b"".join(opcodes), rng), storages)
+            return kind, archive(
+                change_opcodes(opcodes, rng, self.spare)
+                if rng.random() < 0.7
+                else change_bytes(b"".join(opcodes), rng),
+                storages,
+            )
         if kind == "program":
             return kind, self.make_program(rng)
         if kind == "inspect":
-            data = self.make_pt(rng) if rng.random() < 0.5 else change_bytes(rng.choice(self.others[rng.choice(("npz", "npy", "safetensors", "tar", "events"))]), rng)
+            data = (
+                self.make_pt(rng)
+                if rng.random() < 0.5
+                else change_bytes(
+                    rng.choice(self.others[rng.choice(("npz", "npy", "safetensors", "tar", "events"))]), rng
+                )
+            )
             return kind, data
         data = change_bytes(rng.choice(self.others[kind]), rng)
-        return kind, mend_checksums(data) if kind == "picture" and data[:4] == b"\x89PNG" and rng.random() < 0.7 else data
+        return kind, mend_checksums(data) if kind == "picture" and data[
+            :4
+        ] == b"\x89PNG" and rng.random() < 0.7 else data
 
     def make_program(self, rng):
         records = dict(rng.choice(self.programs))
@@ -557,7 +607,9 @@ def read_records(path):
 READERS = {  # from a kind to a function of (bytes, is it the strict way)
     "pt": lambda data, strict: cresset.load(io.BytesIO(data), weights_only=strict),
     "module": lambda data, strict: cresset.load(io.BytesIO(data), weights_only=False),
-    "program": lambda data, strict: read_program(data) if strict else cresset.load(io.BytesIO(data), weights_only=False),
+    "program": lambda data, strict: (
+        read_program(data) if strict else cresset.load(io.BytesIO(data), weights_only=False)
+    ),
     "names": lambda data, strict: cresset.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data)),
     "safetensors": lambda data, strict: safetensors.load(data),
     "npy": lambda data, strict: arrays.ArrayDataset(place.put(data)) if strict else tar._array(data),
@@ -566,7 +618,9 @@ READERS = {  # from a kind to a function of (bytes, is it the strict way)
     "events": lambda data, strict: cresset.load(place.put(data)) if strict else read_inspect(place.put(data)),
     "records": lambda data, strict: read_records(place.put(data)),
     "inspect": lambda data, strict: read_inspect(place.put(data)),
-    "picture": lambda data, strict: vision.io.decode_image(cresset.frombuffer(bytearray(data or b"0"), dtype=cresset.uint8), apply_exif_orientation=strict),
+    "picture": lambda data, strict: vision.io.decode_image(
+        cresset.frombuffer(bytearray(data or b"0"), dtype=cresset.uint8), apply_exif_orientation=strict
+    ),
     "idx": lambda data, strict: mnist.read_idx(place.put(data)),
     "cifar": lambda data, strict: cifar.read_pickle(place.put(data)),
 }
@@ -576,7 +630,9 @@ logging.getLogger("PIL").setLevel(logging.CRITICAL + 1)  # it tells of damaged p
 
 def promised(kind, size):
     """The memory that reading may take; see SECURITY.md."""
-    return bounds.promised(size) + (16 * (pictures.FREE_PIXELS + pictures.PIXELS_PER_BYTE * size) if kind == "picture" else 0)
+    return bounds.promised(size) + (
+        16 * (pictures.FREE_PIXELS + pictures.PIXELS_PER_BYTE * size) if kind == "picture" else 0
+    )
 
 
 # ---------------------------------------------------------------- the watch
@@ -599,9 +655,16 @@ _seen = []
 
 
 def _audit(event, arguments):
-    if _watching[0] == "program" and (event, "<unknown>") in (("compile", arguments[1] if len(arguments) > 1 else None), ("open", arguments[0])):
+    if _watching[0] == "program" and (event, "<unknown>") in (
+        ("compile", arguments[1] if len(arguments) > 1 else None),
+        ("open", arguments[0]),
+    ):
         return  # ast.parse: a syntax tree and no code (running any is the event "exec"); for its error it looks for a file of this name
-    if _watching[0] and event.startswith(FORBIDDEN) and not (event == "open" and arguments[0] == place.path and arguments[1] in ("rb", "r")):
+    if (
+        _watching[0]
+        and event.startswith(FORBIDDEN)
+        and not (event == "open" and arguments[0] == place.path and arguments[1] in ("rb", "r"))
+    ):
         _seen.append((event, str(arguments)[:200]))
 
 
@@ -647,7 +710,11 @@ def warm_up(inputs):
                 with contextlib.suppress(pickle.UnpicklingError):
                     cresset.load(file, weights_only=weights_only)
     for kind, strict in itertools.product(WEIGHTS, (True, False)):
-        samples = [archive(data) for data in hostile_pickles().values()] if kind in ("pt", "names") else self_made(inputs, kind)
+        samples = (
+            [archive(data) for data in hostile_pickles().values()]
+            if kind in ("pt", "names")
+            else self_made(inputs, kind)
+        )
         for data in samples:
             for changed in (data, data[: len(data) // 2], b""):
                 with contextlib.suppress(*ERRORS, AttributeError):
@@ -662,7 +729,10 @@ def warm_up(inputs):
 def self_made(inputs, kind):
     """The good files of a kind."""
     if kind == "program":
-        return [program_archive(records, [name for name in records if name.startswith("code/")]) for records in inputs.programs]
+        return [
+            program_archive(records, [name for name in records if name.startswith("code/")])
+            for records in inputs.programs
+        ]
     if kind == "module":
         return [archive(b"".join(opcodes), storages) for opcodes, storages in inputs.modules]
     return [archive(b"N."), *inputs.others["npz"], *inputs.others["npy"]] if kind == "inspect" else inputs.others[kind]
@@ -734,7 +804,10 @@ def run(count, seed, report=None, kinds=None):
             if memory.used() > promised("", 0):  # which each of them may take
                 findings += greedy(attempt, block, memory)
             if report and (start + BLOCK) // report > start // report:
-                print(f"{start + BLOCK} inputs, {len(findings)} findings, {memory.peak >> 20} MB at most, {dict(outcomes)}", flush=True)
+                print(
+                    f"{start + BLOCK} inputs, {len(findings)} findings, {memory.peak >> 20} MB at most, {dict(outcomes)}",
+                    flush=True,
+                )
     finally:
         for number, (timer, _) in timers.items():
             signal.setitimer(timer, 0)
@@ -771,7 +844,9 @@ def main():
         with open(path, "wb") as file:
             file.write(data)
         print(f"input {number} of seed {seed}: {text}; kept as {os.path.abspath(path)}")
-    print(f"{count} inputs in {seconds:.1f} s ({count / seconds:.0f} a second), {peak >> 20} MB at most: {dict(outcomes)}, {len(findings)} findings")
+    print(
+        f"{count} inputs in {seconds:.1f} s ({count / seconds:.0f} a second), {peak >> 20} MB at most: {dict(outcomes)}, {len(findings)} findings"
+    )
     return 1 if findings else 0
 
 

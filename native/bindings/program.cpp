@@ -273,15 +273,15 @@ class Run {
           break;
         }
         case COUNT: {
-          static PyObject* one = PyLong_FromLong(1);
-          if (!take(p[1], PyNumber_Add(read(p[2]), one), p[2])) return nullptr;
+          const long long count = PyLong_AsLongLong(read(p[2]));
+          if ((count == -1 && PyErr_Occurred()) || !take(p[1], PyLong_FromLongLong(count + 1), p[2])) return nullptr;
           p += 3;
           break;
         }
         case JUMP_FROM: {
-          const int over = PyObject_RichCompareBool(read(p[1]), read(p[2]), Py_GE);
-          if (over < 0) return nullptr;
-          p = over ? code_ + p[3] : p + 4;
+          const long long count = PyLong_AsLongLong(read(p[1])), end = PyLong_AsLongLong(read(p[2]));
+          if ((count == -1 || end == -1) && PyErr_Occurred()) return nullptr;
+          p = count >= end ? code_ + p[3] : p + 4;
           break;
         }
         case RELEASE:

@@ -1,5 +1,6 @@
 """The door of a compiled function: arguments of a call become what its schema says, or the call is refused with PyTorch's words."""
 
+from ..graph.types import TensorType
 from .lowering import program
 from .typed_values import Mismatch, accept, give
 
@@ -11,10 +12,10 @@ def _as_it_is(value):
 class Door:
     """Calls a Function from Python; a method's object is its first argument."""
 
-    __slots__ = ("_checks", "_function", "_give", "_names", "_program", "_schema")
+    __slots__ = ("_checks", "_function", "_give", "_names", "_schema", "program", "tensors")
 
     def __init__(self, function):
-        self._program = program(function)
+        self.program = program(function)
         self._function, self._schema = function, function.schema
         arguments = self._schema.arguments
         self._names = [argument.name for argument in arguments]
@@ -22,6 +23,9 @@ class Door:
         if function.owner is not None:
             self._checks[0] = _as_it_is  # a method is found through its object
         self._give = give(self._schema.returns)
+        # How many tensors it takes, if it takes nothing else and what it gives needs no change: then a call needs one look at each. Else -1.
+        plain = self._give is None and all(isinstance(argument.type, TensorType) for argument in arguments)
+        self.tensors = len(arguments) if plain else -1
 
     def __call__(self, args, kwargs):
         if kwargs or len(args) != len(self._checks):
@@ -30,7 +34,7 @@ class Door:
             values = [check(value) for check, value in zip(self._checks, args, strict=True)]
         except Mismatch:
             self._refuse(args)
-        result = self._program(*values)
+        result = self.program(*values)
         return result if self._give is None else self._give(result)
 
     def _complete(self, args, kwargs):

@@ -103,6 +103,10 @@ def _unpacked(archive, name):
 # ---- values of the pickles
 
 
+def _is_module(type_):
+    return isinstance(type_, t.ClassType) and type_.is_module
+
+
 class _Shell:
     """An object that the pickle has made: its class, and its attributes once they are read."""
 
@@ -178,10 +182,15 @@ def _compile(function):
     except RuntimeError:
         raise
     except RecursionError:
-        raise RuntimeError(printable(f"jit.load: the source of {function.qualified_name} is nested too deeply", 300)) from None
+        raise RuntimeError(
+            printable(f"jit.load: the source of {function.qualified_name} is nested too deeply", 300)
+        ) from None
     except Exception as error:
         raise RuntimeError(
-            printable(f"jit.load: the source of {function.qualified_name} cannot be compiled: {type(error).__name__}: {error}", 500)
+            printable(
+                f"jit.load: the source of {function.qualified_name} cannot be compiled: {type(error).__name__}: {error}",
+                500,
+            )
         ) from error
 
 
@@ -203,7 +212,7 @@ class ModuleLoad(ArchiveLoad):
         super().__init__(archive, False, {"restore": restore, "trusting": False, "encoding": "utf-8"})
         self.constructors.safe = {}
         self.folder, self.compiler, self.named = "data", None, {}
-        self.shells = []
+        self.parameters = {}  # id of a tensor of the pickle -> (the tensor, its Parameter)
 
     def module(self):
         from .compiling.archive import ArchiveCompiler
@@ -234,7 +243,11 @@ class ModuleLoad(ArchiveLoad):
                     function._compile = _Refusal(error)
 
     def functions(self):
-        types = [type_ for type_ in self.compiler.types.values() if isinstance(type_, t.ClassType) and not isinstance(type_, t.InterfaceType)]
+        types = [
+            type_
+            for type_ in self.compiler.types.values()
+            if isinstance(type_, t.ClassType) and not isinstance(type_, t.InterfaceType)
+        ]
         return [*(function for type_ in types for function in type_.methods.values()), *self.compiler.compiled.values()]
 
     def source(self, name):
@@ -338,6 +351,14 @@ class ModuleLoad(ArchiveLoad):
     def attributes(self, made, type_, state):
         if type(state) is not dict:
             raise RuntimeError(printable(f"jit.load: the attributes of {type_.qualified_name} are no dictionary", 300))
+        if not type_.is_module and (
+            type_.parameters or type_.buffers or any(_is_module(kind) for kind in type_.attributes.values())
+        ):
+            raise RuntimeError(
+                printable(
+                    f"jit.load: {type_.qualified_name} is no module, and has parameters, buffers or submodules", 300
+                )
+            )
         for name, kind in type_.attributes.items():
             if name not in state:
                 raise RuntimeError(
@@ -346,7 +367,7 @@ class ModuleLoad(ArchiveLoad):
                     )
                 )
             value = self.plain(state[name])
-            if not (isinstance(kind, t.ClassType) and kind.is_module):
+            if not _is_module(kind):
                 try:
                     value = accept(kind)(value)
                 except Mismatch:
@@ -358,15 +379,12 @@ class ModuleLoad(ArchiveLoad):
                     ) from None
             self.put(made, type_, name, kind, value)
 
-    @staticmethod
-    def put(made, type_, name, kind, value):
+    def put(self, made, type_, name, kind, value):
         if name in type_.parameters:
-            if value is not None and not isinstance(value, Parameter):
-                value = Parameter(value.detach(), requires_grad=value.requires_grad)
-            made._parameters[name] = value
+            made._parameters[name] = None if value is None else self.parameter(value)
         elif name in type_.buffers:
             made._buffers[name] = value
-        elif isinstance(kind, t.ClassType) and kind.is_module:
+        elif _is_module(kind):
             if not isinstance(value, RecursiveScriptModule) or not value._script_type.isSubtypeOf(kind):
                 raise RuntimeError(
                     printable(
@@ -376,6 +394,12 @@ class ModuleLoad(ArchiveLoad):
             made._modules[name] = value
         else:
             made.__dict__[name] = value
+
+    def parameter(self, value):
+        """The Parameter of a tensor; one that modules share is one."""
+        if id(value) not in self.parameters:
+            self.parameters[id(value)] = (value, Parameter(value.detach(), requires_grad=value.requires_grad))
+        return self.parameters[id(value)][1]
 
     def plain(self, value):
         """The value with objects in the places of shells. Each part is paid for each time it is met: parts that hold each other many times would be copied as often."""

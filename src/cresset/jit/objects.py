@@ -8,6 +8,7 @@ import copy
 import pickle
 from collections import OrderedDict
 
+from .._native import Tensor
 from ..graph.types import ClassType, InterfaceType
 from ..nn import Module
 from ..nn.module import _indented
@@ -85,9 +86,16 @@ class ScriptFunction(_Callable):
             self._torchdynamo_inline = self.__wrapped__ = function.original
 
     def __call__(self, *args, **kwargs):
-        if self._door is None:
-            self._door = Door(self._function)
-        return self._door(args, kwargs)
+        door = self._door
+        if door is None:
+            door = self._door = Door(self._function)
+        if len(args) == door.tensors and not kwargs:
+            for value in args:
+                if type(value) is not Tensor:
+                    break
+            else:
+                return door.program(*args)
+        return door(args, kwargs)
 
     def save(self, filename, _extra_files=None):
         """Write the function to a file that torch.jit.load reads."""
