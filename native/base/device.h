@@ -5,9 +5,9 @@
 
 namespace cresset {
 
-// The first ones have kernels here. The others can be named, as in PyTorch, but nothing can be put there.
+// All can be named, as in PyTorch. Something can be put where a Backend is (tensor/backend.h); `meta` has shapes and no memory.
 enum class DeviceType : uint8_t { cpu, cuda, meta, xpu, mps, hpu, mtia, xla, ipu, maia, hip, lazy, vulkan, mkldnn, opengl, opencl, ideep, ve, fpga, privateuseone, count };
-inline constexpr int kDeviceTypes = 3;
+inline constexpr int kDeviceTypes = static_cast<int>(DeviceType::count);
 inline constexpr const char* kDeviceNames[] = {"cpu", "cuda", "meta", "xpu", "mps", "hpu", "mtia", "xla", "ipu", "maia", "hip", "lazy", "vulkan", "mkldnn", "opengl", "opencl", "ideep", "ve", "fpga", "privateuseone"};
 
 struct Device {

@@ -37,7 +37,7 @@ static_assert(sizeof(SavedState) == Twister::state_bytes);
   return mixed >> 1 ^ (-(following & 1u) & 0x9908b0dfu);
 }
 
-// The next 624 words in place. Each loop reads one word ahead of those it writes, or at least 227 away: both vectorise.
+// The next 624 words in place. Each loop reads one word ahead of those it writes, or at least 227 away: both vectorize.
 struct TwistAll {
   template <class Fma>
   CRESSET_INLINE void run(uint32_t* w) {
@@ -67,7 +67,7 @@ void Twister::set_seed(uint64_t seed) {
 }
 
 void Twister::advance() {
-  run_vectorised<TwistAll>(words_.data());
+  run_vectorized<TwistAll>(words_.data());
   left_ = words + 1;
   next_ = 0;
 }
@@ -194,12 +194,12 @@ Twister& default_generator() {
 
 Generator& default_generator(Device device) {
   if (device.is_cpu()) return default_generator();
-  check(device.type == DeviceType::cuda && device.index >= 0, "there is no generator of random numbers for '", device, "'");
+  check(!device.is_meta() && device.index >= 0, "there is no generator of random numbers for '", device, "'");
   constexpr int most = 128;
-  static auto* all = new std::array<std::unique_ptr<Philox>, most>;
+  static auto* all = new std::array<std::array<std::unique_ptr<Philox>, most>, kDeviceTypes>;
   static auto& lock = *new ForkLock;
   std::lock_guard guard(lock);
-  auto& the = (*all)[static_cast<size_t>(device.index)];
+  auto& the = (*all)[static_cast<size_t>(device.type)][static_cast<size_t>(device.index)];
   if (!the) {
     the = std::make_unique<Philox>(device);
     the->seed_from_system();

@@ -73,7 +73,7 @@ class Twister final : public Generator {
   }
 
   // The next `count` draws as they stand in the twister's state: temper(out[i]) is what random() would have returned.
-  // Leaving the tempering to the reader keeps the serial part short; the rest can be vectorised and shared by threads.
+  // Leaving the tempering to the reader keeps the serial part short; the rest can be vectorized and shared by threads.
   void draw_untempered(uint32_t* out, int64_t count);
 
   static constexpr uint32_t temper(uint32_t word) {

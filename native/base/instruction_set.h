@@ -1,7 +1,7 @@
 // Run a loop with the widest vectors that the processor has. The loop is a struct with an always-inlined
-// `template <class Fma> static void run(...)`; the compiler vectorises it anew for each instruction set below.
+// `template <class Fma> static void run(...)`; the compiler vectorizes it anew for each instruction set below.
 // Results are the same bits everywhere: contraction is off, and what is to be fused is written Fma::fma. Loops with
-// square roots or choices need -fno-math-errno -fno-trapping-math to be vectorised.
+// square roots or choices need -fno-math-errno -fno-trapping-math to be vectorized.
 #pragma once
 
 #include <cstdlib>
@@ -10,6 +10,8 @@
 #include "base/fused_multiply_add.h"
 
 namespace cresset {
+
+const char* instruction_set();  // the level in use: "baseline", "avx2" or "avx512"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -37,7 +39,7 @@ template <class Loop, class... Args>
 }
 
 template <class Loop, class... Args>
-void run_vectorised(Args... args) {
+void run_vectorized(Args... args) {
   static const InstructionSet best = detect_instruction_set();
   if (best == InstructionSet::avx512) return run_avx512<Loop>(args...);
   if (best == InstructionSet::avx2) return run_avx2<Loop>(args...);
@@ -46,7 +48,7 @@ void run_vectorised(Args... args) {
 
 // The same without the widest level, for loops that wait for memory anyway: a third less code.
 template <class Loop, class... Args>
-void run_vectorised_256(Args... args) {
+void run_vectorized_256(Args... args) {
   static const InstructionSet best = detect_instruction_set();
   if (best != InstructionSet::baseline) return run_avx2<Loop>(args...);
   Loop::template run<SoftwareFma>(args...);
@@ -55,11 +57,11 @@ void run_vectorised_256(Args... args) {
 #else
 
 template <class Loop, class... Args>
-void run_vectorised(Args... args) {
+void run_vectorized(Args... args) {
   Loop::template run<HardwareFma>(args...);
 }
 template <class Loop, class... Args>
-void run_vectorised_256(Args... args) {
+void run_vectorized_256(Args... args) {
   Loop::template run<HardwareFma>(args...);
 }
 

@@ -1,4 +1,4 @@
-// Elementary functions as inline code without branches, so that a plain loop around them vectorises.
+// Elementary functions as inline code without branches, so that a plain loop around them vectorizes.
 //
 // Single precision: at most 2 units in the last place, right at 0, infinities, nan, denormals and on overflow. What is
 // fused is written so, Fma::fma, and contraction is off: every instruction-set level gives the same bits. A function

@@ -74,7 +74,7 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
     case ArgType::tensor:
       if (is_tensor(o)) {
         note_override(o, arena);
-        check(impl_of(o), "this tensor object was never initialised");
+        check(impl_of(o), "this tensor object was never initialized");
         v.kind = Kind::tensor;
         v.tensor_ = impl_of(o);
         return true;
@@ -171,8 +171,8 @@ bool convert_argument(const Parameter& p, PyObject* o, Value& v, Arena& arena) {
     }
     case ArgType::dtype: {
       if (Py_TYPE(o) == dtype_type) {
-        const char* quantised = reinterpret_cast<PyDtype*>(o)->quantised;
-        check_implemented(!quantised, "torch.", quantised ? quantised : "", ": only a quantised tensor has this dtype; quantize_per_tensor and quantize_per_channel make one");
+        const char* quantized = reinterpret_cast<PyDtype*>(o)->quantized;
+        check_implemented(!quantized, "torch.", quantized ? quantized : "", ": only a quantized tensor has this dtype; quantize_per_tensor and quantize_per_channel make one");
       }
       const std::optional<Dtype> dtype = to_dtype(o);
       if (dtype) v = Value(*dtype);

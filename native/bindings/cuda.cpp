@@ -16,7 +16,6 @@
 #include "cuda/random.h"
 #include "cuda/wait.h"
 #include "dispatch/on_host.h"
-#include "tensor/pinned.h"
 
 namespace cresset {
 namespace {
@@ -156,7 +155,7 @@ std::string stack_of_user() { return site_of_user(true); }
 
 Generator& generator_of(int device) {
   check_index(device >= 0 && device < kMaxDevices, "there is no generator for cuda:", device);
-  return default_generator(Device{DeviceType::cuda, static_cast<int8_t>(device)});
+  return default_generator(cuda::device_at(device));
 }
 
 // The text of a formula that the program has defined itself, from cresset.cuda.printing.
@@ -384,7 +383,7 @@ void add_cuda(PyObject* module) {
         });
   m.def("record_stream", [](nb::handle tensor, Number stream) {
           const Tensor t = unwrap(tensor.ptr());
-          if (t.device().type == DeviceType::cuda && t.storage()->data)
+          if (cuda::is_cuda(t.device()) && t.storage()->data)
             if (void* block = find_block(t.device().index, t.storage()->data)) record_stream(t.device().index, block, handle(stream));
         });
   m.def("is_pinned", [](nb::handle tensor) { return unwrap(tensor.ptr()).storage()->pinned; });
@@ -431,7 +430,7 @@ void add_cuda(PyObject* module) {
   m.def("cudnn_version", cudnn_version, "Of the library, which is looked for; 0 when it is not there.");
 
   m.def("operators_on_host", operators_on_host, "The operators that were computed on the CPU for want of a kernel.");
-  m.def("note_host", [](const std::string& name, int device) { note_host(name, Device{DeviceType::cuda, static_cast<int8_t>(device)}); }, "Warn once that what is named here is computed on the CPU.");
+  m.def("note_host", [](const std::string& name, int device) { note_host(name, cuda::device_at(device)); }, "Warn once that what is named here is computed on the CPU.");
   m.def("refuse_host", [](bool on) { refuses_host = on; });
   m.def("compile_statistics", [] {
     const CompileStatistics s = compile_statistics();

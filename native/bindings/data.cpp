@@ -314,7 +314,7 @@ PyObject* tolist(PyObject*, PyObject* self) {
     check_implemented(!t.is_meta(), "Cannot copy out of meta tensor; no data!");
     check_has_data(t);
     if (!is_integral(t.dtype())) tell_value_watcher("the elements of a tensor as a list", self);
-    if (has_backend(t.device())) {
+    if (is_accelerator(t.device())) {
       const Tensor here = empty(t.sizes(), t.dtype());
       copy_into(here, t);
       return list_of(here.bytes(), here.dtype(), here.sizes(), here.strides());
@@ -336,7 +336,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded(
       [&]() -> int {
         TensorImpl* t = impl_of(self);
-        CRESSET_CHECK_KIND(ErrorKind::buffer, !is_interpreted(self), "a sparse, nested or quantised tensor has no buffer; call to_dense(), to_padded_tensor() or dequantize() first");
+        CRESSET_CHECK_KIND(ErrorKind::buffer, !is_interpreted(self), "a sparse, nested or quantized tensor has no buffer; call to_dense(), to_padded_tensor() or dequantize() first");
         check_has_data(Tensor(t));
         const char* format = format_of(t->dtype);
         CRESSET_CHECK_KIND(ErrorKind::buffer, format, "a tensor of ", name_of(t->dtype), " has no buffer format");
@@ -379,7 +379,7 @@ PyObject* forbid_resizing(PyObject*, PyObject* self) {
 PyObject* storage_info(PyObject*, PyObject* self) {
   Storage& s = *impl_of(self)->storage;
   char* const data = s.plain();
-  if (has_backend(s.device) && data) backend_of(s.device).settle();
+  if (is_accelerator(s.device) && data) backend_of(s.device).settle();
   return Py_BuildValue("KKLO", reinterpret_cast<unsigned long long>(&s), reinterpret_cast<unsigned long long>(data), static_cast<long long>(s.bytes), s.shared ? Py_True : Py_False);
 }
 // has_private_layout(tensor): whether the storage lies in another order than the strides say (for tests)

@@ -27,7 +27,7 @@ struct DLManagedTensor {
   void (*deleter)(DLManagedTensor*);
 };
 enum : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 4, kComplex = 5, kBool = 6 };
-constexpr int32_t kCPU = 1, kCUDA = 2, kCUDAHost = 3;
+constexpr int32_t kCUDAHost = 3;
 
 DLDataType dl_type(Dtype d) {
   const DtypeFacts& f = facts(d);
@@ -67,8 +67,8 @@ PyObject* to_dlpack(PyObject*, PyObject* self) {
     const Tensor t = unwrap(self);
     check_has_data(unwrap(self));
     CRESSET_CHECK_KIND(ErrorKind::buffer, !requires_grad(t), "Can't export tensors that require gradient, use tensor.detach()");
-    CRESSET_CHECK_KIND(ErrorKind::buffer, t.device().is_cpu() || t.device().type == DeviceType::cuda, "DLPack: only tensors on the CPU and on CUDA devices can be exported, this one is on ", t.device());
-    const DLDevice device{t.device().is_cpu() ? kCPU : kCUDA, std::max<int>(t.device().index, 0)};
+    CRESSET_CHECK_KIND(ErrorKind::buffer, find_backend(t.device()), "DLPack: only tensors on the CPU and on CUDA devices can be exported, this one is on ", t.device());
+    const DLDevice device{backend_of(t.device()).dlpack_type(), std::max<int>(t.device().index, 0)};
     const DLDataType type = dl_type(t.dtype());
     t->check_in_bounds();
     auto* e = new Export{{}, t.storage(), t.sizes(), t.strides()};
@@ -85,13 +85,21 @@ PyObject* to_dlpack(PyObject*, PyObject* self) {
   });
 }
 
+// Page-locked memory of the host is the CPU's.
+const Backend* backend_of_dlpack(int type) {
+  if (type == kCUDAHost) return find_backend(Device{});
+  const auto found = std::find_if(std::begin(backends), std::end(backends), [&](const Backend* b) { return b && b->dlpack_type() == type; });
+  return found == std::end(backends) ? nullptr : *found;
+}
+
 PyObject* from_dlpack(PyObject*, PyObject* capsule) {
   return guarded([&]() -> PyObject* {
     check(PyCapsule_IsValid(capsule, "dltensor"), "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already constructed a tensor from it once.");
     auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
     const DLTensor& d = m->tensor;
-    CRESSET_CHECK_KIND(ErrorKind::buffer, d.device.type == kCPU || d.device.type == kCUDA || d.device.type == kCUDAHost, "from_dlpack: the data is on device type ", d.device.type, ", only the CPU (1) and CUDA (2) are supported");
-    const Device device = d.device.type == kCUDA ? resolve({DeviceType::cuda, static_cast<int8_t>(d.device.id)}) : Device{};
+    const Backend* const backend = backend_of_dlpack(d.device.type);
+    CRESSET_CHECK_KIND(ErrorKind::buffer, backend, "from_dlpack: the data is on device type ", d.device.type, ", only the CPU (1) and CUDA (2) are supported");
+    const Device device = is_accelerator({backend->type}) ? resolve({backend->type, static_cast<int8_t>(d.device.id)}) : Device{};
     const Dtype dtype = from_dl(d.dtype);
     Dims sizes(d.shape, d.shape + d.ndim), strides = d.strides ? Dims(d.strides, d.strides + d.ndim) : contiguous_strides(sizes);
     const int64_t bytes = bytes_needed("from_dlpack", sizes, strides, 0, dtype);

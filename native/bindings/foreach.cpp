@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "bindings/python.h"
+#include "cuda/device.h"
 #include "cuda/foreach.h"
 
 namespace cresset {
@@ -12,7 +13,7 @@ namespace {
 bool is_usable(PyObject* o) {
   if (!is_tensor(o) || !is_plain_tensor(o)) return false;
   const TensorImpl* t = impl_of(o);
-  return t->storage->device.type == DeviceType::cuda && !(t->requires_grad && modes.grad_enabled) && !t->has_tangent && !t->level && !t->conjugate_view && !t->inference && !t->storage->read_only;
+  return cuda::is_cuda(t->storage->device) && !(t->requires_grad && modes.grad_enabled) && !t->has_tangent && !t->level && !t->conjugate_view && !t->inference && !t->storage->read_only;
 }
 
 // False: not a list of usable tensors.
@@ -143,7 +144,7 @@ PyObject* foreach_norms(PyObject*, PyObject* args) {
   });
 }
 
-bool is_one_number(PyObject* o, Dtype d) { return is_tensor(o) && impl_of(o)->dtype == d && impl_of(o)->numel == 1 && impl_of(o)->storage->device.type == DeviceType::cuda; }
+bool is_one_number(PyObject* o, Dtype d) { return is_tensor(o) && impl_of(o)->dtype == d && impl_of(o)->numel == 1 && cuda::is_cuda(impl_of(o)->storage->device); }
 
 // unscale(gradients, factor, found): multiplies in place; `found`, a float32, becomes 1 where something is not finite.
 PyObject* unscale(PyObject*, PyObject* args) {

@@ -25,9 +25,9 @@ PyObject* make_object(PyTypeObject* type, Generator* value, bool owned) {
 }
 
 std::unique_ptr<Generator> make_generator(Device device) {
-  if (device.is_cpu()) return std::make_unique<Twister>();
-  check(device.type == DeviceType::cuda, "Device type ", name_of(device.type), " is not supported for torch.Generator() api.");
-  return std::make_unique<Philox>(resolve(device));
+  Backend* const backend = find_backend(device);
+  check(backend, "Device type ", name_of(device.type), " is not supported for torch.Generator() api.");
+  return backend->make_generator(resolve(device).index);
 }
 
 PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {

@@ -7,8 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "cuda/backend.h"
-#include "ops/register.h"
+#include "dispatch/registration.h"
 
 namespace {
 
@@ -30,7 +29,6 @@ NB_MODULE(native_of_the_main_interpreter, m) {
   let_the_stack_grow();
   try {
     register_operators();
-    cuda::install();
     add_types(m.ptr());
     add_generators(m.ptr());
     add_tensor_type(m.ptr());

@@ -67,7 +67,7 @@ bool is_hooked(PyObject* members) {
     if (has_entries(PyTuple_GET_ITEM(hook_tables, i))) return true;
   for (PyObject* name : hook_names) {
     PyObject* hooks = PyDict_GetItemWithError(members, name);
-    if (!hooks || has_entries(hooks)) return true;  // a module without them was not initialised: the full call says so
+    if (!hooks || has_entries(hooks)) return true;  // a module without them was not initialized: the full call says so
   }
   PyObject* compiled = PyDict_GetItemWithError(members, compiled_name);
   return compiled && compiled != Py_None;

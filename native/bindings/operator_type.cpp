@@ -148,7 +148,7 @@ namespace {
 
 // ---------------------------------------------------------------- calls
 
-// The old orders of arguments (older_forms.cpp) are not what a caller should be told of.
+// The older orders of arguments (ops/older_overload.h) are not what a caller should be told of.
 bool is_of_today(const Overload& o) { return o.op->signature.overload.rfind("older", 0) != 0; }
 
 [[noreturn]] void no_overload(PyOperator* self, const Arguments& a) {

@@ -80,14 +80,14 @@ extern PyTypeObject* tensor_type;
 extern PyTypeObject* parameter_type;  // set by cresset.nn; null before
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || PyObject_TypeCheck(o, tensor_type); }
 inline bool is_plain_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || Py_TYPE(o) == parameter_type; }
-// A tensor whose elements lie in other tensors (sparse, nested, quantised); its class, a subclass of this one, interprets every call.
+// A tensor whose elements lie in other tensors (sparse, nested, quantized); its class, a subclass of this one, interprets every call.
 extern PyTypeObject* interpreted_type;  // set by cresset.tensors.interpreted; null before
 inline bool is_interpreted(PyObject* o) { return interpreted_type && PyObject_TypeCheck(o, interpreted_type); }
 inline TensorImpl* impl_of(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->impl; }
 inline Tensor unwrap(PyObject* o) { return Tensor(impl_of(o)); }
 // For those who read memory without asking an operator.
 inline Tensor unwrap_elements(const char* who, PyObject* o) {
-  check_implemented(!is_interpreted(o), who, ": a sparse, nested or quantised tensor has no elements in memory; call to_dense(), to_padded_tensor() or dequantize() first");
+  check_implemented(!is_interpreted(o), who, ": a sparse, nested or quantized tensor has no elements in memory; call to_dense(), to_padded_tensor() or dequantize() first");
   return unwrap(o);
 }
 PyObject* wrap(const Tensor& t);                           // None when undefined
@@ -97,7 +97,7 @@ PyObject* wrap_as(const Tensor& t, PyTypeObject* type);    // a new object of a 
 struct PyDtype {
   PyObject_HEAD
   Dtype value;
-  const char* quantised;  // the name of a quantised type, whose elements `value` holds; else null
+  const char* quantized;  // the name of a quantized type, whose elements `value` holds; else null
 };
 struct PyDevice {
   PyObject_HEAD

@@ -1,4 +1,5 @@
 // The machine and the build: threads, memory, instruction set, defaults.
+#include "base/instruction_set.h"
 #include "bindings/python.h"
 
 #include <nanobind/nanobind.h>
@@ -9,7 +10,6 @@
 #include "base/thread_data.h"
 #include "bindings/arguments.h"
 #include "ops/creation.h"
-#include "ops/register.h"
 #include "tensor/allocator.h"
 
 namespace cresset {

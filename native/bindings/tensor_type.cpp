@@ -5,8 +5,8 @@
 // reference goes while C++ still holds the impl (a graph, a .grad), an object with state of its own (a __dict__, weak references, a subclass)
 // must not be lost: ownership flips, the impl keeps the object alive, until Python asks for it again (wrap) or the impl dies too.
 #include "bindings/python.h"
+#include "cuda/device.h"
 #include "tensor/backend.h"
-#include "tensor/pinned.h"
 
 namespace cresset {
 
@@ -129,7 +129,7 @@ GETTER(get_output_nr, const AutogradState* s = state_of(t); return PyLong_FromUn
 GETTER(get_version, check(!t->inference, "Inference tensors do not track version counter."); return PyLong_FromUnsignedLong(t->storage->version))
 GETTER(get_base, return t->base ? wrap(Tensor(t->base)) : Py_NewRef(Py_None))
 GETTER(get_retains_grad, const AutogradState* s = state_of(t); return PyBool_FromLong(s && s->retains_grad))
-GETTER(get_is_cuda, return PyBool_FromLong(t->storage->device.type == DeviceType::cuda))
+GETTER(get_is_cuda, return PyBool_FromLong(cuda::is_cuda(t->storage->device)))
 GETTER(get_is_cpu, return PyBool_FromLong(t->storage->device.is_cpu()))
 GETTER(get_is_meta, return PyBool_FromLong(t->storage->device.is_meta()))
 GETTER(get_false, Py_RETURN_FALSE)
@@ -246,7 +246,12 @@ METHOD(method_is_complex, return PyBool_FromLong(is_complex(t->dtype)))
 METHOD(method_is_signed, return PyBool_FromLong(facts(t->dtype).is_signed))
 METHOD(method_is_inference, return PyBool_FromLong(t->inference))
 METHOD(method_is_view, return PyBool_FromLong(static_cast<bool>(t->base)))
-METHOD(method_is_pinned, return PyBool_FromLong(t->storage->pinned || (pinned_host.holds && t->storage->device.is_cpu() && pinned_host.holds(t->storage->data))))
+bool is_pinned(const Storage& s) {
+  if (s.pinned) return true;
+  if (!s.device.is_cpu()) return false;
+  return std::any_of(std::begin(backends), std::end(backends), [&](Backend* b) { return b && b->is_pinned(s.data); });
+}
+METHOD(method_is_pinned, return PyBool_FromLong(is_pinned(*t->storage)))
 METHOD(method_get_device, return PyLong_FromLong(t->storage->device.is_cpu() ? -1 : std::max<int>(0, t->storage->device.index)))
 
 // The argument of a method that takes one, by place or by name; null when it is not given.

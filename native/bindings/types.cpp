@@ -17,7 +17,7 @@ PyObject* memory_formats[4];
 // Native code knows strided memory only; the others are names that the classes of cresset.sparse and cresset.nested go by.
 const char* const kLayoutNames[kLayouts] = {"strided", "sparse_coo", "sparse_csr", "jagged", "sparse_csc", "sparse_bsr", "sparse_bsc", "_mkldnn"};
 // Integers with a scale: names that the class of cresset.tensors.quantized goes by, with the dtype that holds the integers.
-constexpr std::pair<const char*, Dtype> kQuantisedDtypes[] = {{"qint8", Dtype::i8}, {"quint8", Dtype::u8}, {"qint32", Dtype::i32}, {"quint4x2", Dtype::u8}, {"quint2x4", Dtype::u8}};
+constexpr std::pair<const char*, Dtype> kQuantizedDtypes[] = {{"qint8", Dtype::i8}, {"quint8", Dtype::u8}, {"qint32", Dtype::i32}, {"quint4x2", Dtype::u8}, {"quint2x4", Dtype::u8}};
 const char* const kMemoryFormatNames[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
 
 PyTypeObject* make_type(PyType_Spec& spec, PyObject* base = nullptr) {
@@ -45,8 +45,8 @@ PyObject* reduce_by_name(PyObject* self, PyObject*) {
 // ---------------------------------------------------------------- dtype
 Dtype dtype_value(PyObject* o) { return reinterpret_cast<PyDtype*>(o)->value; }
 PyObject* dtype_repr(PyObject* self) {
-  const char* quantised = reinterpret_cast<PyDtype*>(self)->quantised;
-  return PyUnicode_FromFormat("torch.%s", quantised ? quantised : name_of(dtype_value(self)));
+  const char* quantized = reinterpret_cast<PyDtype*>(self)->quantized;
+  return PyUnicode_FromFormat("torch.%s", quantized ? quantized : name_of(dtype_value(self)));
 }
 PyObject* dtype_is_floating(PyObject* self, void*) { return PyBool_FromLong(is_floating(dtype_value(self))); }
 PyObject* dtype_is_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(dtype_value(self))); }
@@ -304,10 +304,10 @@ void add_types(PyObject* module) {
     PyModule_AddObjectRef(module, kDtypeFacts[d].name, dtypes[d]);
     if (kDtypeFacts[d].alias) PyModule_AddObjectRef(module, kDtypeFacts[d].alias, dtypes[d]);
   }
-  for (auto& [name, held] : kQuantisedDtypes) {
+  for (auto& [name, held] : kQuantizedDtypes) {
     auto* o = new_object<PyDtype>(dtype_type);
     o->value = held;
-    o->quantised = name;
+    o->quantized = name;
     PyModule_AddObject(module, name, reinterpret_cast<PyObject*>(o));
   }
   PyType_Slot device_slots[] = {{Py_tp_new, reinterpret_cast<void*>(device_new)}, {Py_tp_repr, reinterpret_cast<void*>(device_repr)}, {Py_tp_str, reinterpret_cast<void*>(device_str)},

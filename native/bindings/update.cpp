@@ -92,7 +92,7 @@ Answer gather(const NamedVariant& names, PyObject* param, PyObject* state, Updat
     if (const Answer a = take(names.tensors[i], target.tensors[i], device); a != Answer::ready) return a;
   // A step count may be on the CPU though the parameter is not.
   PyObject* first = v.single_count ? look_up(kept, names.singles[0]) : nullptr;
-  target.singles_on_device = first && is_tensor(first) && has_backend(impl_of(first)->storage->device);
+  target.singles_on_device = first && is_tensor(first) && is_accelerator(impl_of(first)->storage->device);
   for (int i = 0; i < v.single_count; ++i)
     if (const Answer a = take(names.singles[i], target.singles[i], target.singles_on_device ? device : Device{}); a != Answer::ready) return a;
   for (int i = 1; i < v.single_count && target.singles_on_device; ++i)  // a state that was loaded can have several dtypes
@@ -105,7 +105,7 @@ Tensor read_single_float(const char* who, PyObject* o) {
   if (o == Py_None) return {};
   check_type(is_tensor(o), who, ": expected a tensor of one element, got ", Py_TYPE(o)->tp_name);
   const Tensor t = unwrap(o);
-  check(t.numel() == 1 && t.dtype() == Dtype::f32 && has_backend(t.device()), who, ": expected one float32 on the device of the parameters, got ", name_of(t.dtype()), " of shape ", list(t.sizes()), " on '",
+  check(t.numel() == 1 && t.dtype() == Dtype::f32 && is_accelerator(t.device()), who, ": expected one float32 on the device of the parameters, got ", name_of(t.dtype()), " of shape ", list(t.sizes()), " on '",
         t.device(), "'");
   return t;
 }
@@ -125,6 +125,7 @@ PyObject* update(PyObject*, PyObject* args) {
     std::vector<UpdateGroup> groups(static_cast<size_t>(count));
     Ref missing;
     bool on_cpu = false, on_device = false;
+    Device device;
     for (Py_ssize_t g = 0; g < count; ++g) {
       PyObject* call = PyList_GET_ITEM(calls, g);
       check_type(PyTuple_Check(call) && PyTuple_GET_SIZE(call) == 3 && PyLong_Check(PyTuple_GET_ITEM(call, 0)) && PyDict_Check(PyTuple_GET_ITEM(call, 1)) && PyDict_Check(PyTuple_GET_ITEM(call, 2)),
@@ -143,7 +144,10 @@ PyObject* update(PyObject*, PyObject* args) {
         const AutogradState* grads = state_of(impl_of(param));
         if (!grads || !grads->grad.defined()) continue;
         switch (gather(names, param, state, made.targets.emplace_back())) {
-          case Answer::ready: (made.targets.back().tensors[0].device().is_cpu() ? on_cpu : on_device) = true; break;
+          case Answer::ready:
+            device = made.targets.back().tensors[0].device();
+            (device.is_cpu() ? on_cpu : on_device) = true;
+            break;
           case Answer::elsewhere: Py_RETURN_NOTIMPLEMENTED;
           case Answer::missing:
             made.targets.pop_back();
@@ -157,11 +161,8 @@ PyObject* update(PyObject*, PyObject* args) {
     }
     if (on_cpu && on_device) Py_RETURN_NOTIMPLEMENTED;
     if (missing) return missing.release();
-    if (on_device) {
-      run_update_on_device(who, groups, read_single_float(who, scale), read_single_float(who, found));
-      Py_RETURN_NONE;
-    }
-    for (UpdateGroup& group : groups) run_update(group);
+    const Tensor scaled = on_device ? read_single_float(who, scale) : Tensor(), skipped = on_device ? read_single_float(who, found) : Tensor();
+    backend_of(device).run(UpdateLaunch{who, groups, scaled, skipped});
     Py_RETURN_NONE;
   });
 }

@@ -5,8 +5,8 @@
 #include "cuda/backend.h"
 #include "cuda/cudnn.h"
 #include "cuda/launch.h"
-#include "cuda/register.h"
 #include "dispatch/on_host.h"
+#include "dispatch/registration.h"
 
 namespace cresset::cuda {
 namespace {
@@ -265,7 +265,7 @@ void run_attention_backward(Call& c) {
 
 }  // namespace
 
-void register_cuda_attention(Registry& r) {
+REGISTER_KERNELS(attention) {
   r.set_kernel("_attention", DeviceType::cuda, run_attention);
   r.set_kernel("_attention_backward", DeviceType::cuda, run_attention_backward);
 }

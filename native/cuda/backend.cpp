@@ -4,15 +4,14 @@
 
 #include "cuda/device.h"
 #include "cuda/fault.h"
+#include "cuda/indexed_walk.h"
 #include "cuda/launch.h"
 #include "cuda/memory.h"
 #include "cuda/pointwise.h"
-#include "cuda/register.h"
 #include "cuda/transpose.h"
 #include "cuda/wait.h"
 #include "tensor/backend.h"
 #include "tensor/convert.h"
-#include "tensor/pinned.h"
 
 namespace cresset::cuda {
 namespace {
@@ -107,15 +106,20 @@ void copy_to_host(const Tensor& to, const Tensor& from, bool non_blocking) {
 
 class CudaBackend final : public Backend {
  public:
+  CudaBackend() : Backend(DeviceType::cuda) {}
+
+  int dlpack_type() const override { return 2; }
+  std::unique_ptr<Generator> make_generator(int index) override { return std::make_unique<Philox>(device_at(index)); }
   int resolve(int index) override {
     if (index < 0) return cuda::current_device();
     check_device(index);
     return index;
   }
   Memory allocate(int64_t bytes, int device) override { return cuda::allocate(device, bytes); }
-  void free(Memory memory, int device) override { cuda::free(device, memory.block); }
+  void free(Memory memory, int64_t, int device) override { cuda::free(device, memory.block); }
 
   void copy(const Tensor& to, const Tensor& from, bool non_blocking) override {
+    expanded_strides("copy_", from, to.sizes());  // raises when the shapes do not fit
     if (from.numel() == 0) return;
     if (to.device() == from.device()) return copy_within(to, from);
     if (to.device().is_cpu()) return copy_to_host(to, from, non_blocking);
@@ -127,7 +131,7 @@ class CudaBackend final : public Backend {
     static constexpr Dtype by_width[] = {Dtype::u8, Dtype::u8, Dtype::i16, Dtype::u8, Dtype::i32, Dtype::u8, Dtype::u8, Dtype::u8, Dtype::i64};
     const Dtype d = width == 16 ? Dtype::c128 : by_width[width];
     const Dims sizes{count, columns, rows}, to_strides{rows * columns, rows, 1}, from_strides{rows * columns, 1, columns};
-    copy_strided({static_cast<char*>(to), d, d, to_strides}, {static_cast<char*>(const_cast<void*>(from)), d, d, from_strides}, sizes, Device{DeviceType::cuda, static_cast<int8_t>(device)});
+    copy_strided({static_cast<char*>(to), d, d, to_strides}, {static_cast<char*>(const_cast<void*>(from)), d, d, from_strides}, sizes, device_at(device));
   }
 
   void fill(const Tensor& t, const Scalar& value) override {
@@ -146,8 +150,18 @@ class CudaBackend final : public Backend {
 
   void settle() override { finish_launches(); }
 
+  bool can_pin() override { return device_count() > 0; }
+  RefPtr<Storage> allocate_pinned(int64_t bytes) override { return pinned_storage(bytes); }
+  bool is_pinned(const void* p) override { return is_registered(p); }
+
+  void run(const PointwiseLaunch& work) override { launch_formula(work); }
+  void run(const DenseLaunch& work) override { launch_dense_formula(work); }
+  void run(const UpdateLaunch& work) override { run_updates(work); }
+  Tensor places_of_mask(const Tensor& mask, DimsView strides) override { return places_of_device_mask(mask, strides); }
+  Tensor join_indices(const char* who, std::span<const IndexItem> items, DimsView shape) override { return offsets_of_lists(who, items, shape); }
+
   Scalar item(const Tensor& t) override {
-    static thread_local void* buffer = allocate_pinned(16);
+    static thread_local void* buffer = cuda::allocate_pinned(16);
     const Place place(t.device());
     CRESSET_DRIVER(cuMemcpyDtoHAsync_v2(buffer, address(t.bytes()), static_cast<size_t>(size_of(t.dtype())), place.stream));
     synchronize_stream(place.device, place.stream);
@@ -157,6 +171,8 @@ class CudaBackend final : public Backend {
   }
 };
 
+[[maybe_unused]] const Backend& backend = *new CudaBackend;
+
 }  // namespace
 
 Tensor contiguous_on_device(const Tensor& t) {
@@ -164,14 +180,6 @@ Tensor contiguous_on_device(const Tensor& t) {
   Tensor out = empty(t.sizes(), t.dtype(), t.device());
   copy_within(out, t);
   return out;
-}
-
-void install() {
-  backends[static_cast<int>(DeviceType::cuda)] = new CudaBackend;
-  launch_pointwise = launch_formula;
-  launch_dense = launch_dense_formula;
-  pinned_host = {[] { return device_count() > 0; }, pinned_storage, is_registered};
-  register_cuda_operators();
 }
 
 }  // namespace cresset::cuda

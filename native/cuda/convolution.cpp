@@ -4,8 +4,8 @@
 
 #include "cuda/backend.h"
 #include "cuda/cudnn.h"
-#include "cuda/register.h"
 #include "dispatch/on_host.h"
+#include "dispatch/registration.h"
 #include "tensor/private_layout.h"
 
 namespace cresset::cuda {
@@ -146,7 +146,7 @@ void run_bias_gradient(Call& c) {
 
 }  // namespace
 
-void register_cuda_convolution(Registry& r) {
+REGISTER_KERNELS(convolution) {
   r.set_kernel("convolution", DeviceType::cuda, run_convolution);
   r.set_kernel("_convolution_input_gradient", DeviceType::cuda, run_input_gradient);
   r.set_kernel("_convolution_weight_gradient", DeviceType::cuda, run_weight_gradient);

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "cuda/launch.h"
-#include "cuda/register.h"
 #include "dispatch/on_host.h"
+#include "dispatch/registration.h"
 
 namespace cresset::cuda {
 namespace {
@@ -51,7 +51,7 @@ void run_triangle(Call& c) {
 
 }  // namespace
 
-void register_cuda_creation(Registry& r) {
+REGISTER_KERNELS(creation) {
   r.set_kernel("arange", DeviceType::cuda, run_arange_to);
   r.set_kernel("arange.start", DeviceType::cuda, run_arange);
   r.set_kernel("range", DeviceType::cuda, run_arange);

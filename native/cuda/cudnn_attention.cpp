@@ -1,9 +1,9 @@
-// Attention as the graphs of operations that the library recognises and carries out in one kernel, without the matrix of scores:
+// Attention as the graphs of operations that the library recognizes and carries out in one kernel, without the matrix of scores:
 //
 //   forward    S = Q Kᵀ scale, masked; P = exp(S - max S) / sum; O = P V; rows = max S + log sum
 //   backward   P = exp(S - rows); dV = Pᵀ dO; dS = P (dO Vᵀ - sum(dO O)) scale; dK = dSᵀ Q; dQ = dS K
 //
-// The order and the types of the operations are those of NVIDIA's documentation: other orders of the same arithmetic are not recognised.
+// The order and the types of the operations are those of NVIDIA's documentation: other orders of the same arithmetic are not recognized.
 #include <limits>
 #include <unordered_map>
 

@@ -17,7 +17,7 @@ struct FourierSizes {
   Kind kind = complex;
   int64_t dtype = 0;                                     // of the complex numbers
   int64_t rank = 0, sizes[3] = {}, batch = 0;            // the sizes are those of the signal
-  int64_t step = 0, batch_step = 0;                      // between neighbours of one line, and between lines, of rank 1; both 0: everything is dense
+  int64_t step = 0, batch_step = 0;                      // between neighbors of one line, and between lines, of rank 1; both 0: everything is dense
   bool operator==(const FourierSizes&) const = default;
 };
 

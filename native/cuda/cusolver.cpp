@@ -229,7 +229,7 @@ void** pointers(const Tensor& addresses) { return reinterpret_cast<void**>(addre
 }  // namespace
 
 Matrices::Matrices(const Tensor& t)
-    : dtype(t.dtype()), rows(t.size(-2)), columns(t.size(-1)), count(rows * columns ? t.numel() / (rows * columns) : 0), data(t.bytes()), device(t.device().index) {
+    : dtype(t.dtype()), rows(t.size(-2)), columns(t.size(-1)), count(rows * columns != 0 ? t.numel() / (rows * columns) : 0), data(t.bytes()), device(t.device().index) {
   Dims sizes(t.sizes()), strides(t.strides());
   std::swap(sizes[sizes.size() - 1], sizes[sizes.size() - 2]);
   std::swap(strides[strides.size() - 1], strides[strides.size() - 2]);

@@ -16,6 +16,8 @@ struct Properties {
 };
 
 inline constexpr int kMaxDevices = 16;
+inline Device device_at(int index) { return {DeviceType::cuda, static_cast<int8_t>(index)}; }
+inline bool is_cuda(Device d) { return d.type == DeviceType::cuda; }
 
 int device_count();                       // 0 without a driver
 void check_device(int device);            // raises when there is no such device

@@ -3,8 +3,8 @@
 
 #include "cuda/backend.h"
 #include "cuda/cufft.h"
-#include "cuda/register.h"
 #include "dispatch/on_host.h"
+#include "dispatch/registration.h"
 #include "tensor/convert.h"
 
 namespace cresset::cuda {
@@ -155,7 +155,7 @@ void run_to_real(Call& c) {
 
 }  // namespace
 
-void register_cuda_fourier(Registry& r) {
+REGISTER_KERNELS(fourier) {
   r.set_kernel("fft_complex", DeviceType::cuda, run_complex);
   r.set_kernel("fft_from_real", DeviceType::cuda, run_from_real);
   r.set_kernel("fft_to_real", DeviceType::cuda, run_to_real);

@@ -140,7 +140,7 @@ struct Lanes {
 
 Strided list_of(const Lanes& l) { return {{l.along}, {l.plain_along}, {0}, {l.index_along}}; }
 
-// Neighbouring elements of a slice that a thread takes at once.
+// Neighboring elements of a slice that a thread takes at once.
 int64_t vector_of(const Strided& s, const Lanes& l, const IndexedWalk& w, int64_t width) {
   const int64_t last = s.sizes.size() - 1;
   if (last < 0 || s.plain[last] != 1 || s.indexed[last] != 1) return 1;

@@ -24,4 +24,8 @@ void combine_indexed(const IndexedWalk& w, Dtype dtype, Combine how, const Index
 // Slices of `left_out` are passed over; with `by_count` each counts by one over the number of its kind.
 void sum_slices(const IndexedWalk& w, Dtype dtype, int64_t left_out, bool by_count, const IndexedOn& on);
 
+// The two steps of resolve_index that look at the elements of indices (indexing.cpp).
+Tensor offsets_of_lists(const char* who, std::span<const IndexItem> items, DimsView shape);
+Tensor places_of_device_mask(const Tensor& mask, DimsView strides);
+
 }  // namespace cresset::cuda

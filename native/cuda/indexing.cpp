@@ -2,9 +2,11 @@
 #include "cuda/backend.h"
 #include "cuda/compact.h"
 #include "cuda/divider.h"
+#include "cuda/extremes.h"
 #include "cuda/fault.h"
 #include "cuda/indexed_walk.h"
-#include "cuda/register.h"
+#include "dispatch/on_host.h"
+#include "dispatch/registration.h"
 
 namespace cresset::cuda {
 namespace {
@@ -57,6 +59,8 @@ void launch_offsets(const char* who, std::span<const IndexItem> items, DimsView 
   family.launch(place, {count, static_cast<int>(std::max<size_t>(rank, 1))}, divide_up(out.numel(), 256), 256, 0, l);
 }
 
+}  // namespace
+
 Tensor offsets_of_lists(const char* who, std::span<const IndexItem> items, DimsView shape) {
   const Tensor out = empty(shape, Dtype::i64, items[0].index.device());
   if (out.numel() == 0) return out;
@@ -68,6 +72,8 @@ Tensor offsets_of_lists(const char* who, std::span<const IndexItem> items, DimsV
 }
 
 Tensor places_of_device_mask(const Tensor& mask, DimsView strides) { return CountedFlags(mask).places(mask.sizes(), strides); }
+
+namespace {
 
 void run_index(Call& c) {
   static const int number = operation_number("index");
@@ -156,11 +162,34 @@ void run_embedding_backward(Call& c) {
   sum_slices(w, grad.dtype(), c.integer(3) < 0 ? INT64_MIN : c.integer(3), c.boolean(4), {Place(out.device()), out.device(), indices.dtype(), number});
 }
 
+// ---------------------------------------------------------------- repeat_interleave
+
+// How often each position is to be repeated, as the list of positions: repeats [2, 0, 1] gives [0, 0, 2].
+void run_repeat_positions(Call& c) {
+  static const KernelFamily kRepeat("indexing.cuh", "repeat_positions", {"T"}, {"-DREPEAT"});
+  static const Operator* cumsum = Registry::instance().find("cumsum");
+  const Tensor repeats = c.tensor(0);
+  check(repeats.dim() == 1, "repeat_interleave: only accept 1D vector as repeat, got ", repeats.dim(), " dims");
+  check(repeats.dtype() == Dtype::i64 || repeats.dtype() == Dtype::i32, "repeat_interleave: repeats has to be Long or Int tensor, got ", name_of(repeats.dtype()));
+  const int64_t n = repeats.numel();
+  if (n == 0 || !cumsum || !cumsum->run_on(repeats.device())) return execute_on_host(c, repeats.device());
+  const Tensor counts = contiguous_on_device(convert(repeats, Dtype::i64));
+  const int64_t lowest = integer_of(extremes_of(counts).low);
+  check(lowest >= 0, "repeat_interleave: repeats can not be negative, got ", lowest);
+  const GradModeGuard unrecorded(false);
+  const Tensor ends = contiguous_on_device(call_operator(*cumsum, counts, int64_t{0}));
+  const int64_t total = item(view_of(ends, {}, {}, ends.offset() + n - 1)).integer;
+  check(!c.has(1) || c.integer(1) == total, "repeat_interleave: allocated size does not match required size: output_size=", c.has(1) ? c.integer(1) : 0, ", need ", total);
+  const Tensor out = empty({{total}}, repeats.dtype(), repeats.device());
+  if (total) kRepeat.launch(Place(repeats.device()), {repeats.dtype()}, divide_up(total, 256), 256, 0, ends.bytes(), n, out.bytes(), total);
+  c.give(out);
+}
+
 }  // namespace
 
-void register_cuda_indexing(Registry& r) {
-  index_steps_on_device = {places_of_device_mask, offsets_of_lists};
+REGISTER_KERNELS(indexing) {
   r.set_kernel("index", DeviceType::cuda, run_index);
+  r.set_kernel("repeat_positions", DeviceType::cuda, run_repeat_positions);
   r.set_kernel("index_select", DeviceType::cuda, run_index_select);
   r.set_kernel("gather", DeviceType::cuda, run_gather);
   r.set_kernel("take", DeviceType::cuda, run_take);

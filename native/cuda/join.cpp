@@ -4,7 +4,7 @@
 
 #include "cuda/divider.h"
 #include "cuda/launch.h"
-#include "cuda/register.h"
+#include "dispatch/registration.h"
 #include "tensor/blocks.h"
 
 namespace cresset::cuda {
@@ -126,7 +126,7 @@ void run_stack(Call& c) { join_into(c.out(), wrap_dim(c.integer(1), c.out().dim(
 
 }  // namespace
 
-void register_cuda_join(Registry& r) {
+REGISTER_KERNELS(join) {
   r.set_kernel("cat", DeviceType::cuda, run_cat);
   r.set_kernel("stack", DeviceType::cuda, run_stack);
 }

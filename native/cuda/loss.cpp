@@ -1,9 +1,9 @@
 // Losses of scores against classes on the device: the negative log-likelihood, and cross entropy with its softmax in one pass.
 #include "cuda/fault.h"
 #include "cuda/reduction.h"
-#include "cuda/register.h"
 #include "cuda/rows.h"
 #include "dispatch/on_host.h"
+#include "dispatch/registration.h"
 #include "ops/reduction.h"
 
 namespace cresset::cuda {
@@ -163,7 +163,7 @@ void run_nll_backward(Call& c) {
 
 }  // namespace
 
-void register_cuda_loss(Registry& r) {
+REGISTER_KERNELS(loss) {
   const auto set = [&](const char* name, Run run) { r.set_kernel(name, DeviceType::cuda, run); };
   set("_nll_loss", run_nll);
   set("_nll_loss_backward", run_nll_backward);

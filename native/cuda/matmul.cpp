@@ -6,8 +6,8 @@
 
 #include "cuda/backend.h"
 #include "cuda/cublas.h"
-#include "cuda/register.h"
 #include "dispatch/on_host.h"
+#include "dispatch/registration.h"
 #include "ops/product_lines.h"
 #include "ops/matmul_scaled.h"
 
@@ -20,7 +20,7 @@ constexpr int64_t kMostBatch = 65535;  // of one launch
 bool is_zero(const Scalar& s) { return s.real == 0 && s.imag == 0; }
 bool is_one(const Scalar& s) { return s.real == 1 && s.imag == 0; }
 
-// How a factor lies for the library: neighbours along k, or neighbours along the lines, the others `ld` apart.
+// How a factor lies for the library: neighbors along k, or neighbors along the lines, the others `ld` apart.
 struct Lie {
   int64_t ld = 0;
   bool along_k = true;
@@ -255,7 +255,7 @@ void run_scaled_product(Call& c) {
 
 }  // namespace
 
-void register_cuda_matmul(Registry& r) {
+REGISTER_KERNELS(matmul) {
   r.set_kernel("_int_mm", DeviceType::cuda, run_int_mm);
   r.set_kernel("_scaled_mm", DeviceType::cuda, run_scaled_product);
   for (const char* name : {"matmul", "mm", "bmm", "mv", "dot"}) r.set_kernel(name, DeviceType::cuda, run_product);

@@ -50,7 +50,7 @@ struct Block {
   Pool* pool = nullptr;
   uint64_t pool_id = 0;
   bool in_use = false, recent = false;
-  Block *before = nullptr, *after = nullptr;  // neighbours in the segment
+  Block *before = nullptr, *after = nullptr;  // neighbors in the segment
   std::vector<StreamHandle> users;            // other streams that work on it
   int pending = 0;                            // events that are waited for
   std::string site;
@@ -190,7 +190,7 @@ class DeviceAllocator {
     int64_t bytes;
     Block* first;
   };
-  // Freed, not yet merged with neighbours.
+  // Freed, not yet merged with neighbors.
   static constexpr size_t kRecentBlocks = 64;
   std::vector<Block*> recent_;
 
@@ -207,7 +207,7 @@ class DeviceAllocator {
   void keep_recent(Block* block) {
     count(&MemoryStatistics::active, *block->pool, -1);
     count(&MemoryStatistics::active_bytes, *block->pool, -block->bytes);
-    block->recent = true;  // before another one looks for free neighbours
+    block->recent = true;  // before another one looks for free neighbors
     if (recent_.size() == kRecentBlocks) {
       give_back(recent_.front());
       recent_.erase(recent_.begin());
@@ -318,7 +318,7 @@ class DeviceAllocator {
     count_split(rest, 1);
   }
 
-  // Back to its pool, merged with free neighbours.
+  // Back to its pool, merged with free neighbors.
   void give_back(Block* block) {
     Pool& pool = *block->pool;
     block->recent = false;

@@ -3,9 +3,9 @@
 
 #include "cuda/backend.h"
 #include "cuda/reduction.h"
-#include "cuda/register.h"
 #include "cuda/rows.h"
 #include "dispatch/on_host.h"
+#include "dispatch/registration.h"
 #include "ops/reduction.h"
 
 namespace cresset::cuda {
@@ -50,7 +50,7 @@ void fill_parameters(const Call& c) {
 
 // ---------------------------------------------------------------- layer and RMS normalization
 
-const std::initializer_list<const char*> kMacros = {"ELEMENT", "PARAMETER", "STATISTIC", "CENTRED", "KERNEL", "THREADS", "VECTOR", "PER"};
+const std::initializer_list<const char*> kMacros = {"ELEMENT", "PARAMETER", "STATISTIC", "CENTERED", "KERNEL", "THREADS", "VECTOR", "PER"};
 const KernelFamily kRows("normalization.cuh", "normalize_rows", kMacros, kOptions);
 const KernelFamily kLong("normalization.cuh", "normalize_long", kMacros, kOptions);
 const KernelFamily kGradientRows("normalization.cuh", "normalize_gradient_rows", kMacros, kOptions);
@@ -64,26 +64,26 @@ int64_t row_length(DimsView shape) {
   return n;
 }
 
-template <bool kCentred>
+template <bool kCentered>
 void run_normalize(Call& c) {
   const Tensor t = c.tensor(0);
   const int64_t n = row_length(c.integers(1));
-  const Parameters p(c, 2, kCentred ? 3 : -1, t.dtype());
+  const Parameters p(c, 2, kCentered ? 3 : -1, t.dtype());
   if (!has_kernel(t.dtype()) || !has_kernel(p.dtype)) return execute_on_host(c, t.device());
-  const Tensor x = contiguous_on_device(t), y = c.out(0), rstd = c.out(kCentred ? 2 : 1);
+  const Tensor x = contiguous_on_device(t), y = c.out(0), rstd = c.out(kCentered ? 2 : 1);
   if (t.numel() == 0) {
-    if (kCentred) fill(c.out(1), Scalar(0));
+    if (kCentered) fill(c.out(1), Scalar(0));
     return fill(rstd, Scalar(std::numeric_limits<double>::quiet_NaN()));
   }
   const int64_t rows = x.numel() / n;
-  void* mean = kCentred ? c.out(1).bytes() : nullptr;
-  const double eps = c.real(kCentred ? 4 : 3);
+  void* mean = kCentered ? c.out(1).bytes() : nullptr;
+  const double eps = c.real(kCentered ? 4 : 3);
   const Place place(t.device());
   const RowPlan plan(rows, n, size_of(t.dtype()), t.dtype() == Dtype::f64 ? 16 : 32, {x.bytes(), y.bytes(), address_of(p.weight), address_of(p.bias)});
   if (plan.in_registers)
-    kRows.launch(place, {t.dtype(), p.dtype, rstd.dtype(), kCentred, 0, plan.threads, plan.vector, plan.per}, plan.blocks, plan.block, 0, x.bytes(), y.bytes(), mean, rstd.bytes(), address_of(p.weight), address_of(p.bias), rows, static_cast<int32_t>(n), eps);
+    kRows.launch(place, {t.dtype(), p.dtype, rstd.dtype(), kCentered, 0, plan.threads, plan.vector, plan.per}, plan.blocks, plan.block, 0, x.bytes(), y.bytes(), mean, rstd.bytes(), address_of(p.weight), address_of(p.bias), rows, static_cast<int32_t>(n), eps);
   else
-    kLong.launch(place, {t.dtype(), p.dtype, rstd.dtype(), kCentred, 1, plan.threads, plan.vector, 1}, plan.blocks, plan.block, 0, x.bytes(), y.bytes(), mean, rstd.bytes(), address_of(p.weight), address_of(p.bias), rows, n, eps);
+    kLong.launch(place, {t.dtype(), p.dtype, rstd.dtype(), kCentered, 1, plan.threads, plan.vector, 1}, plan.blocks, plan.block, 0, x.bytes(), y.bytes(), mean, rstd.bytes(), address_of(p.weight), address_of(p.bias), rows, n, eps);
 }
 
 // (grad, input, normalized_shape, mean?, rstd, weight?, parameters)
@@ -92,18 +92,18 @@ void run_normalize_backward(Call& c) {
   const int64_t n = row_length(c.integers(2));
   const Parameters p(c, 5, -1, t.dtype());
   const Dtype type = t.dtype(), kept = c.tensor(4).dtype();
-  const bool centred = c.has(3);
+  const bool centered = c.has(3);
   if (t.numel() == 0) return fill_parameters(c);
   if (!has_kernel(type) || !has_kernel(p.dtype) || !has_kernel(kept)) return execute_on_host(c, t.device());
   const Tensor g = contiguous_on_device(convert(c.tensor(0), type)), x = contiguous_on_device(t), dx = c.out(0), rstd = contiguous_on_device(c.tensor(4)),
-               mean = centred ? contiguous_on_device(convert(c.tensor(3), kept)) : Tensor();
+               mean = centered ? contiguous_on_device(convert(c.tensor(3), kept)) : Tensor();
   const int64_t rows = x.numel() / n, width = size_of(type);
   const Place place(t.device());
   const RowPlan plan(rows, n, width, static_cast<int>(64 / width), {g.bytes(), x.bytes(), dx.bytes(), address_of(p.weight)});
   if (plan.in_registers)
-    kGradientRows.launch(place, {type, p.dtype, kept, centred, 2, plan.threads, plan.vector, plan.per}, plan.blocks, plan.block, 0, g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), address_of(p.weight), dx.bytes(), rows, static_cast<int32_t>(n));
+    kGradientRows.launch(place, {type, p.dtype, kept, centered, 2, plan.threads, plan.vector, plan.per}, plan.blocks, plan.block, 0, g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), address_of(p.weight), dx.bytes(), rows, static_cast<int32_t>(n));
   else
-    kGradientLong.launch(place, {type, p.dtype, kept, centred, 3, plan.threads, plan.vector, 1}, plan.blocks, plan.block, 0, g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), address_of(p.weight), dx.bytes(), rows, n);
+    kGradientLong.launch(place, {type, p.dtype, kept, centered, 3, plan.threads, plan.vector, 1}, plan.blocks, plan.block, 0, g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), address_of(p.weight), dx.bytes(), rows, n);
   if (!c.boolean(6)) return;
 
   constexpr int64_t kAcross = 32, kDown = 8, kStep = kDown * 4;  // as in normalization.cuh
@@ -111,7 +111,7 @@ void run_normalize_backward(Call& c) {
   const int64_t tiles = divide_up(n, kAcross * vector), wanted = 4 * properties(place.device).multiprocessors;
   const int64_t chunk = divide_up(rows, std::clamp<int64_t>(divide_up(wanted, tiles), 1, divide_up(rows, kStep)) * kStep) * kStep, splits = divide_up(rows, chunk);
   const Tensor partial = scratch(splits * n * 2, computed_dtype(type), t.device());
-  kParameters.launch(place, {type, p.dtype, kept, centred, 4, 1, vector, 1}, {tiles, splits}, kAcross * kDown, 0, g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), partial.bytes(), rows, n, chunk);
+  kParameters.launch(place, {type, p.dtype, kept, centered, 4, 1, vector, 1}, {tiles, splits}, kAcross * kDown, 0, g.bytes(), x.bytes(), address_of(mean), rstd.bytes(), partial.bytes(), rows, n, chunk);
   kParametersFinish.launch(place, {type, p.dtype, c.out(1).dtype(), false, 5, 1, 1, 1}, divide_up(n, kAcross), kAcross * kDown, 0, partial.bytes(), c.out(1).bytes(), c.out(2).bytes(), splits, n);
 }
 
@@ -125,7 +125,7 @@ const KernelFamily kScale("normalization_channels.cuh", "channel_scale", kChanne
 const KernelFamily kGradient("normalization_channels.cuh", "channel_gradient", kChannelMacros, kOptions);
 constexpr int64_t kBlock = 256, kUnroll = 4;  // as in normalization_channels.cuh
 
-// How the elements of a tensor belong to rows with coefficients of their own: `space` neighbours to each of `period` rows, or, with
+// How the elements of a tensor belong to rows with coefficients of their own: `space` neighbors to each of `period` rows, or, with
 // the channels inside, one to each in turn.
 struct Rows {
   int64_t space, period;
@@ -270,7 +270,7 @@ void run_group_norm_backward(Call& c) {
 
 }  // namespace
 
-void register_cuda_normalization(Registry& r) {
+REGISTER_KERNELS(normalization) {
   const auto set = [&](const char* name, Run run) { r.set_kernel(name, DeviceType::cuda, run); };
   set("native_layer_norm", run_normalize<true>);
   set("_rms_norm", run_normalize<false>);

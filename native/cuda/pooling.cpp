@@ -5,8 +5,8 @@
 #include "cuda/divider.h"
 #include "cuda/fault.h"
 #include "cuda/indexed_walk.h"
-#include "cuda/register.h"
 #include "dispatch/on_host.h"
+#include "dispatch/registration.h"
 
 namespace cresset::cuda {
 namespace {
@@ -179,7 +179,7 @@ void run_max_pool_gradient(Call& c) {
 
 }  // namespace
 
-void register_cuda_pooling(Registry& r) {
+REGISTER_KERNELS(pooling) {
   for (const char* d : {"1d", "2d", "3d"}) {
     r.set_kernel(join("_max_pool", d).c_str(), DeviceType::cuda, run_max_pool);
     r.set_kernel(join("_avg_pool", d).c_str(), DeviceType::cuda, run_avg_pool);

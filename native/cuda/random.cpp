@@ -9,8 +9,8 @@
 #include <limits>
 
 #include "cuda/launch.h"
-#include "cuda/register.h"
 #include "dispatch/on_host.h"
+#include "dispatch/registration.h"
 
 namespace cresset::cuda {
 
@@ -290,7 +290,7 @@ void run_dropout_backward(Call& c) {
 
 }  // namespace
 
-void register_cuda_random(Registry& r) {
+REGISTER_KERNELS(random) {
   const std::pair<const char*, Run> kernels[] = {
       {"rand", run_rand}, {"randn", run_randn}, {"rand_like", run_rand}, {"randn_like", run_randn}, {"randint", run_randint_to}, {"randint.low", run_randint},
       {"randint_like", run_randint_like_to}, {"randint_like.low", run_randint_like}, {"randperm", run_randperm},

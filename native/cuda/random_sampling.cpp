@@ -7,7 +7,7 @@
 
 #include "cuda/launch.h"
 #include "cuda/random.h"
-#include "cuda/register.h"
+#include "dispatch/registration.h"
 
 namespace cresset::cuda {
 namespace {
@@ -141,7 +141,7 @@ void run_dirichlet_gradient(Call& c) {
 
 }  // namespace
 
-void register_cuda_random_sampling(Registry& r) {
+REGISTER_KERNELS(random_sampling) {
   const std::pair<const char*, Run> kernels[] = {
       {"multinomial", run_multinomial}, {"poisson", run_poisson}, {"_standard_gamma", run_standard_gamma}, {"_sample_dirichlet", run_dirichlet}, {"binomial", run_binomial},
       {"_standard_gamma_grad", run_gamma_gradient}, {"_dirichlet_grad", run_dirichlet_gradient},

@@ -5,8 +5,8 @@
 #include "cuda/backend.h"
 #include "cuda/divider.h"
 #include "cuda/launch.h"
-#include "cuda/register.h"
 #include "cuda/transpose.h"
+#include "dispatch/registration.h"
 
 namespace cresset::cuda {
 namespace {
@@ -44,7 +44,7 @@ void run_triangle(Call& c) {
 
 }  // namespace
 
-void register_cuda_rearrange(Registry& r) {
+REGISTER_KERNELS(rearrange) {
   r.set_kernel("flip", DeviceType::cuda, run_flip);
   r.set_kernel("tril", DeviceType::cuda, run_triangle<false>);
   r.set_kernel("triu", DeviceType::cuda, run_triangle<true>);

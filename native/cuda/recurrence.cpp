@@ -9,7 +9,7 @@
 #include <bit>
 
 #include "cuda/cublas.h"
-#include "cuda/register.h"
+#include "dispatch/registration.h"
 #include "ops/recurrence_layer.h"
 
 namespace cresset::cuda {
@@ -169,7 +169,7 @@ void run_recurrence_backward(Call& c) {
 
 }  // namespace
 
-void register_cuda_recurrence(Registry& r) {
+REGISTER_KERNELS(recurrence) {
   r.set_kernel("_recurrence", DeviceType::cuda, run_recurrence);
   r.set_kernel("_recurrence_backward", DeviceType::cuda, run_recurrence_backward);
 }

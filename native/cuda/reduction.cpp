@@ -5,8 +5,8 @@
 
 #include "cuda/backend.h"
 #include "cuda/walk.h"
-#include "cuda/register.h"
 #include "dispatch/on_host.h"
+#include "dispatch/registration.h"
 #include "ops/reduction.h"
 
 namespace cresset::cuda {
@@ -287,7 +287,7 @@ void run_norm(Call& c) {
 
 }  // namespace
 
-void register_cuda_reduction(Registry& r) {
+REGISTER_KERNELS(reduction) {
   const auto set = [&](const char* name, Run run) { r.set_kernel(name, DeviceType::cuda, run); };
   set("sum.all", run_sum<Form::all, Operation::sum>);
   set("sum", run_sum<Form::dims, Operation::sum>);

@@ -1,7 +1,7 @@
 // Scans on the device: cumulative sums, products, extremes and log-sum-exps along one dimension.
 #include "cuda/reduction.h"
-#include "cuda/register.h"
 #include "dispatch/on_host.h"
+#include "dispatch/registration.h"
 #include "ops/reduction.h"
 
 namespace cresset::cuda {
@@ -78,7 +78,7 @@ void run_extreme(Call& c) {
 
 }  // namespace
 
-void register_cuda_scan(Registry& r) {
+REGISTER_KERNELS(scan) {
   const auto set = [&](const char* name, Run run) { r.set_kernel(name, DeviceType::cuda, run); };
   set("cumsum", run_cumulative<kSum>);
   set("cumprod", run_cumulative<kProduct>);

@@ -7,7 +7,7 @@
 #include "cuda/compact.h"
 #include "cuda/fault.h"
 #include "cuda/indexed_walk.h"
-#include "cuda/register.h"
+#include "dispatch/registration.h"
 
 namespace cresset::cuda {
 namespace {
@@ -287,7 +287,7 @@ void set_writer(Registry& r, const char* name, const char* in_place) {
 
 }  // namespace
 
-void register_cuda_scatter(Registry& r) {
+REGISTER_KERNELS(scatter) {
   set_writer<write_scatter_src>(r, "scatter", "scatter_");
   set_writer<write_scatter_value>(r, "scatter.value", "scatter_.value");
   set_writer<write_scatter_reduce_src>(r, "scatter.reduce", "scatter_.reduce");

@@ -1,7 +1,7 @@
 // softmax and log_softmax along one dimension, and their gradients, on the device.
-#include "cuda/register.h"
 #include "cuda/reduction.h"
 #include "cuda/rows.h"
+#include "dispatch/registration.h"
 #include "ops/reduction.h"
 
 namespace cresset::cuda {
@@ -77,7 +77,7 @@ void run_gradient(Call& c) {
 
 }  // namespace
 
-void register_cuda_softmax(Registry& r) {
+REGISTER_KERNELS(softmax) {
   const auto set = [&](const char* name, Run run) { r.set_kernel(name, DeviceType::cuda, run); };
   set("softmax", run_softmax<false>);
   set("log_softmax", run_softmax<true>);

@@ -7,8 +7,8 @@
 #include "cuda/compact.h"
 #include "cuda/indexed_walk.h"
 #include "cuda/radix_sort.h"
-#include "cuda/register.h"
 #include "dispatch/on_host.h"
+#include "dispatch/registration.h"
 
 namespace cresset::cuda {
 namespace {
@@ -279,7 +279,7 @@ void run_unique_dim(Call& c) {
 
 }  // namespace
 
-void register_cuda_sorting(Registry& r) {
+REGISTER_KERNELS(sorting) {
   r.set_kernel("sort", DeviceType::cuda, run_sort);
   r.set_kernel("topk", DeviceType::cuda, run_topk);
   r.set_kernel("kthvalue", DeviceType::cuda, run_kthvalue);

@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <array>
 
+#include "cuda/backend.h"
 #include "cuda/many.h"
 #include "cuda/printed.h"
-#include "cuda/register.h"
-#include "ops/update.h"
 
 namespace cresset::cuda {
 
@@ -78,7 +77,10 @@ void check_not_capturing(const char* who, Device device) {
   check(!is_capturing(place.stream), who, ": Attempting CUDA graph capture of step() for an instance of ", who, " but param_groups' capturable is False; make it with capturable=True");
 }
 
-void run_updates(const char* who, std::vector<UpdateGroup>& groups, const Tensor& scale, const Tensor& found) {
+}  // namespace
+
+void run_updates(const UpdateLaunch& work) {
+  const auto& [who, groups, scale, found] = work;
   std::vector<Family> families;
   std::vector<std::array<double, kMostRowNumbers>> rows;
   bool looked = false;
@@ -118,9 +120,5 @@ void run_updates(const char* who, std::vector<UpdateGroup>& groups, const Tensor
     }
   }
 }
-
-}  // namespace
-
-void register_cuda_updates() { run_update_on_device = run_updates; }
 
 }  // namespace cresset::cuda

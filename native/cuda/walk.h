@@ -2,8 +2,8 @@
 #pragma once
 #include <cstdint>
 
-#include "base/small_vector.h"
 #include "cuda/divider.h"
+#include "tensor/space.h"
 
 namespace cresset::cuda {
 
@@ -15,25 +15,8 @@ struct Walk {
   int64_t strides[kMostDims] = {};
 };
 
-// Dimensions walked in row-major order; neighbours that lie behind one another are one dimension.
-struct Space {
-  SmallVector<int64_t, 6> sizes, strides;
-  int64_t count = 1;
-
-  void add(int64_t size, int64_t stride) {
-    count *= size;
-    if (size == 1) return;
-    if (!sizes.empty() && strides.back() == size * stride) {
-      sizes.back() *= size;
-      strides.back() = stride;
-    } else {
-      sizes.push_back(size);
-      strides.push_back(stride);
-    }
-  }
-  int64_t rank() const { return sizes.size(); }
-  int64_t inner_size() const { return sizes.empty() ? 1 : sizes.back(); }
-  int64_t inner_stride() const { return sizes.empty() ? 0 : strides.back(); }
+// The dimensions of a tensor as a kernel is told them.
+struct Space : cresset::Space {
   bool fits() const {
     for (int64_t d = 1; d < rank(); ++d)
       if (sizes[d] >= int64_t{1} << 32) return false;

@@ -169,7 +169,7 @@ class StandIns {
   void finish() {
     for (int i = 0; i < kMaxArguments; ++i)
       for (Tensor& t : call_.outputs)
-        if (before_[i].kind == Kind::tensor && t.get() == others_[i][0].get() && (t.strides() == before_[i].tensor_->strides || call_.op.name() != "contiguous")) t = Tensor(before_[i].tensor_);
+        if (before_[i].kind == Kind::tensor && t.get() == others_[i][0].get() && (t.strides() == before_[i].tensor_->strides || !call_.op.gives_layout)) t = Tensor(before_[i].tensor_);
   }
 
   // f(tensor) for arguments from `first` on: what to give instead, or the tensor itself.
@@ -239,7 +239,7 @@ void execute_on(Call& c, Device device) {
   if (op.mutates) {
     if (op.infer) op.infer(c);
     if (c.outputs.empty()) c.give(c.tensor(0));
-    if (!run && has_backend(device)) {
+    if (!run && is_accelerator(device)) {
       c.outputs.clear();
       return execute_on_host(c, device);
     }
@@ -252,7 +252,7 @@ void execute_on(Call& c, Device device) {
     }
     return run_mutation(c, run, device);
   }
-  if (!run && has_backend(device)) return execute_on_host(c, device);
+  if (!run && is_accelerator(device)) return execute_on_host(c, device);
   SmallVector<Tensor, 2> targets;
   if (c.given_out) targets = std::move(c.outputs);
   else if (op.inplace) targets.push_back(c.tensor(0));
@@ -266,7 +266,7 @@ void execute_on(Call& c, Device device) {
       device = c.promised[0].device;
     }
     run = op.run_on(device);
-    if (!run && has_backend(device)) {
+    if (!run && is_accelerator(device)) {
       c.promised.clear();
       c.outputs = std::move(targets);
       return execute_on_host(c, device);
@@ -328,7 +328,7 @@ static void execute_on_device(Call& c, Device device) {
 }
 
 static void execute_by_survey(Call& c, const Survey& s) {
-  if (has_backend(s.device)) return execute_on_device(c, s.device);
+  if (is_accelerator(s.device)) return execute_on_device(c, s.device);
   c.op.pointwise ? execute_pointwise(c) : execute_on(c, s.device);
 }
 

@@ -67,7 +67,7 @@ void execute_pointwise(Call& call);
 Tensor pointwise_backward(const Operator& op, int which, const Tensor& grad, std::span<const Tensor> saved, const ScalarAttribute* attributes);
 
 // A pointwise operator on a device with a backend: `which` is -1, or the input whose gradient is wanted. Operand 0 is written. Bit i of `on_host`
-// says that operand i is one element in host memory, in its loop_dtype or its own. Set by the backend.
+// says that operand i is one element in host memory, in its loop_dtype or its own. A Backend runs it.
 struct PointwiseLaunch {
   const Operator& op;
   int which;
@@ -79,7 +79,6 @@ struct PointwiseLaunch {
   const ScalarAttribute* attributes;
   Device device;
 };
-extern void (*launch_pointwise)(const PointwiseLaunch&);
 // The same where all operands in memory lie alike and densely. A number stands in host memory in the dtype that the formula computes in.
 struct DenseLaunch {
   const Operator& op;
@@ -93,7 +92,6 @@ struct DenseLaunch {
   const ScalarAttribute* attributes;
   Device device;
 };
-extern void (*launch_dense)(const DenseLaunch&);
 
 // PyTorch's promotion over tensors, 0-d tensors and numbers.
 struct ResultType {

@@ -38,33 +38,33 @@ void note_host(const std::string& name, Device device) {
 namespace {
 
 // One tensor on its way: the original, the copy that the CPU works on, and the copy as it was.
-struct Traveller {
+struct Traveler {
   Tensor original, copy, before;
 };
 
 class Luggage {
  public:
   Tensor to_host(const Tensor& t) {
-    if (!t.defined() || !has_backend(t.device())) return t;
-    for (const Traveller& p : travellers_)
+    if (!t.defined() || !is_accelerator(t.device())) return t;
+    for (const Traveler& p : travelers_)
       if (p.original.get() == t.get()) return p.copy;
     Tensor copy = empty(TensorInfo{t.sizes(), dense_strides_like(t.sizes(), t.strides()), t.dtype(), Device{}});
     copy_into(copy, t);
     copy->wrapped_number = t->wrapped_number;
-    travellers_.push_back({t, copy, clone(copy)});
+    travelers_.push_back({t, copy, clone(copy)});
     return copy;
   }
   // The device's tensor of a result: the argument itself when the kernel gave that back.
   Tensor to_device(const Tensor& t, Device device) const {
     if (!t.defined()) return t;
-    for (const Traveller& p : travellers_)
+    for (const Traveler& p : travelers_)
       if (p.copy.get() == t.get()) return p.original;
     Tensor out = empty(TensorInfo{t.sizes(), dense_strides_like(t.sizes(), t.strides()), t.dtype(), device});
     copy_into(out, t);
     return out;
   }
   void write_back() const {
-    for (const Traveller& p : travellers_) {
+    for (const Traveler& p : travelers_) {
       const auto bytes = static_cast<size_t>(p.copy.numel() * size_of(p.copy.dtype()));
       if (p.copy.sizes() == p.original.sizes() && (bytes == 0 || std::memcmp(p.copy.bytes(), p.before.bytes(), bytes) == 0)) continue;
       if (!(p.copy.sizes() == p.original.sizes())) {  // out= was given another shape
@@ -79,7 +79,7 @@ class Luggage {
   }
 
  private:
-  std::vector<Traveller> travellers_;
+  std::vector<Traveler> travelers_;
 };
 
 // A random operator draws from a generator that starts from the next words of the device's.

@@ -3,6 +3,8 @@
 #include <cctype>
 #include <unordered_map>
 
+#include "dispatch/pointwise_call.h"
+
 namespace cresset {
 namespace {
 
@@ -40,7 +42,8 @@ Operator& Registry::add(const char* text, Infer infer, Run run, uint32_t flags, 
   op.infer = infer;
   op.run[static_cast<int>(DeviceType::cpu)] = run;
   if ((flags & kView) || !infer) op.run[static_cast<int>(DeviceType::meta)] = run;
-  if (flags & (kView | kAnyDevice)) op.run[static_cast<int>(DeviceType::cuda)] = run;
+  for (int d = 0; d < kDeviceTypes && flags & (kView | kAnyDevice); ++d)
+    if (is_accelerator({static_cast<DeviceType>(d)})) op.run[d] = run;
   op.view = flags & kView;
   op.differentiable = !(flags & kNotDifferentiable);
   op.mutates = flags & kMutates;
@@ -48,7 +51,8 @@ Operator& Registry::add(const char* text, Infer infer, Run run, uint32_t flags, 
   op.shares_results = flags & kSharesResults;
   op.first_result_only = flags & kFirstResultOnly;
   op.composite = flags & kComposite;
-  op.random = op.signature.index_of("generator") >= 0 || op.signature.name == "native_dropout";
+  op.random = op.signature.index_of("generator") >= 0 || flags & kRandom;
+  op.gives_layout = flags & kGivesLayout;
   op.knows_layout = flags & kKnowsLayout;
   const auto& parameters = op.signature.parameters;
   const bool takes_input = !parameters.empty() && parameters[0].type == ArgType::tensor && parameters[0].name == "input";
@@ -89,6 +93,7 @@ Operator& Registry::add_pointwise(const PointwiseDefinition& definition, const P
   for (int i = 0; definition.input_count > 1 && i < definition.input_count; ++i)
     if (definition.inputs[i] != 'b') op.signature.parameters[static_cast<size_t>(i)].type = ArgType::tensor_or_scalar;
   op.pointwise = &definition;
+  op.infer = infer_pointwise;
   op.loops = &loops;
   op.knows_layout = true;
   op.differentiable = definition.differentiable;

@@ -69,8 +69,7 @@ class Operator {
  public:
   Signature signature;
   Infer infer = nullptr;              // null: run makes the results (views, data-dependent shapes)
-  Run run[kDeviceTypes] = {};
-  Run run_on(Device d) const { return static_cast<int>(d.type) < kDeviceTypes ? run[static_cast<int>(d.type)] : nullptr; }  // null: not implemented there
+  Run run_on(Device d) const { return run[static_cast<int>(d.type)]; }  // null: not implemented there
   const PointwiseDefinition* pointwise = nullptr;
   const PointwiseLoops* loops = nullptr;
   bool view = false;                  // the result shares the first argument's memory
@@ -80,6 +79,7 @@ class Operator {
   bool differentiable = true;
   bool is_method = true, is_function = true;
   bool random = false;                // draws random numbers
+  bool gives_layout = false;          // is asked for a layout: its result is not the argument where only the layout differs
   bool composite = false;             // run is made of other operators, which record themselves
   bool first_result_only = false;     // of several results only the first has a gradient (the others are statistics)
   uint8_t autocast = 0;               // see dispatch/autocast.h
@@ -91,6 +91,8 @@ class Operator {
   const Operator* functional = nullptr;  // for an in-place form: the operator it writes in place
   const Operator* (*instead)(const Call&) = nullptr;  // an operator of the leading arguments that does this call better: pow(x, 2) is square(x)
 
+  Run run[kDeviceTypes] = {};         // its kernels, one a kind of device
+
   const std::string& name() const { return signature.name; }
 };
 
@@ -98,6 +100,7 @@ class Operator {
 enum OperatorFlag : uint32_t {
   kView = 1, kInplace = 2, kNotDifferentiable = 4, kFunctionOnly = 8, kMethodOnly = 16, kMutates = 32, kSharesResults = 64, kComposite = 128, kFirstResultOnly = 256, kKnowsLayout = 512, kAnyDevice = 1024,
   kWritesWhole = 2048, kWritesApart = 4096, kReadsNothing = 8192,  // Aliasing::whole, ::apart, ::unread
+  kRandom = 16384, kGivesLayout = 32768,
 };
 
 class Registry {

@@ -24,10 +24,8 @@ int argument_on(const Call& c, Device device) {
   fail(c.op.name(), ": Expected all tensors to be on the same device, but found at least two devices, ", device, " and ", found, "! (", where, "; move one with .to())");
 }
 
-// PyTorch takes indices from the CPU.
-bool is_index(const Call& c, int i) {
-  return name_of_argument(c, i) == "indices" && c.op.name().compare(0, 5, "index") == 0;
-}
+// PyTorch takes the indices of x[i, :, j] from the CPU: a list in which some may be missing.
+bool is_index(const Call& c, int i) { return c.op.signature.parameters[static_cast<size_t>(i)].type_text == "Tensor?[]"; }
 
 }  // namespace
 

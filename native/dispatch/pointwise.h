@@ -31,6 +31,18 @@ enum class Promotion : uint8_t {
 inline constexpr int kMaxPointwiseInputs = 4;
 inline constexpr uint8_t kUsesOutput = 0x80;
 
+// What a call must be like beside what the formula needs, in the words of @pointwise(requires=...).
+enum Requirement : uint8_t {
+  kOneDtype = 1,        // "one dtype": all tensors have the dtype of the first
+  kFloating = 2,        // "floating": the first is not of integers
+  kBound = 4,           // "a bound": of the inputs that may be missing one is there
+  kCondition = 8,       // "a condition": the first is bool, or uint8, as it once was
+  kNaturalPower = 16,   // "a natural power": integers have no negative one; said of the second input where it is a number
+  kFittingFactor = 32,  // "a fitting factor": the first attribute is whole where the result is, and bool only where that is
+  kRealInPlace = 64,    // "real in place": complex numbers have no form in place
+  kFraction = 128,      // "a fraction": the second and the third, which are divided, are not both whole
+};
+
 struct PointwiseLoops {
   Loop forward[kComputes];                         // null: not defined for that type
   Loop backward[kMaxPointwiseInputs][kComputes];   // grad of input i: p[0] result, p[1] grad, p[2...] what `uses` names, in input order, the output last
@@ -52,6 +64,9 @@ struct PointwiseDefinition {
   double missing[kMaxPointwiseInputs];             // what an attribute that is None stands for: nan, or an infinity for the largest number of
                                                    // that sign in the input's dtype
   const char* node_name;  // what autograd calls it; null: made from the name (SigmoidBackward0)
+  uint8_t requirements;      // bits of Requirement
+  uint8_t exact;             // bit i: a number as input i keeps its precision among those of half precision
+  const char* refuses_bool;  // what to say to bool inputs; null: they are welcome
 };
 
 // Generated: the definitions, and for each instruction-set level the loops in the same order.

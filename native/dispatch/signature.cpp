@@ -31,7 +31,7 @@ std::vector<std::string> split(std::string_view text) {
 
 ArgType parse_type(const std::string& t) {
   static const std::pair<const char*, ArgType> table[] = {
-      {"Tensor", ArgType::tensor}, {"Tensor[]", ArgType::tensors}, {"Tensor?[]", ArgType::tensors}, {"Tensor?[]", ArgType::tensors}, {"Operand", ArgType::tensor_or_scalar}, {"Scalar", ArgType::scalar},
+      {"Tensor", ArgType::tensor}, {"Tensor[]", ArgType::tensors}, {"Tensor?[]", ArgType::tensors}, {"Operand", ArgType::tensor_or_scalar}, {"Scalar", ArgType::scalar},
       {"int", ArgType::integer}, {"float", ArgType::real}, {"bool", ArgType::boolean}, {"float[]", ArgType::reals}, {"ScalarType", ArgType::dtype},
       {"Device", ArgType::device}, {"Layout", ArgType::layout}, {"MemoryFormat", ArgType::memory_format}, {"str", ArgType::text},
       {"Generator", ArgType::generator}, {"object", ArgType::object}};
@@ -41,33 +41,29 @@ ArgType parse_type(const std::string& t) {
   fail("signature: unknown type '", t, "'");
 }
 
-Value parse_default(Parameter& p) {
+// Sets p.default_value. Lists and texts are bound in Signature::parse, when the parameter has found its place.
+void parse_default(Parameter& p) {
   const std::string& d = p.default_text;
-  if (d == "None") return {};
-  if (d == "True") return Scalar(true);
-  if (d == "False") return Scalar(false);
-  if (p.type == ArgType::integers) {
+  Value& v = p.default_value;
+  if (d == "None") return;
+  if (d == "True" || d == "False") {
+    v = Scalar(d == "True");
+  } else if (p.type == ArgType::integers) {
     if (d.front() == '[' || d.front() == '(') {
       for (auto& part : split(std::string_view(d).substr(1, d.size() - 2))) p.default_integers.push_back(std::atoll(part.c_str()));
     } else {
       p.default_integers.push_back(std::atoll(d.c_str()));
     }
-    return {};  // bound in Signature::parse, when the parameter has found its place
-  }
-  if (p.type == ArgType::text) {
-    Value v;
+  } else if (p.type == ArgType::text) {
     v.kind = Kind::text;
-    return v;  // likewise
-  }
-  if (p.type == ArgType::memory_format) {
-    Value v;
+  } else if (p.type == ArgType::memory_format) {
     v.kind = Kind::memory_format;
     v.memory_format_ = d == "preserve_format" ? MemoryFormat::preserve : MemoryFormat::contiguous;
-    return v;
+  } else if (p.type == ArgType::real || d.find_first_of(".e") != std::string::npos || d == "inf" || d == "-inf") {
+    v = Scalar(std::strtod(d.c_str(), nullptr));
+  } else {
+    v = Scalar(static_cast<int64_t>(std::atoll(d.c_str())));
   }
-  if (d.find_first_of(".e") != std::string::npos || d == "inf" || d == "-inf") return Scalar(std::strtod(d.c_str(), nullptr));
-  if (p.type == ArgType::real) return Scalar(std::strtod(d.c_str(), nullptr));
-  return Scalar(static_cast<int64_t>(std::atoll(d.c_str())));
 }
 
 }  // namespace
@@ -100,14 +96,14 @@ Signature Signature::parse(const std::string& text) {
       p.name.resize(equals);
       p.has_default = true;
     }
-    if (type.ends_with("?") ) {
+    if (type.ends_with("?")) {
       p.optional = true;
       type.pop_back();
     }
     p.varargs = type == "int[...]";
     p.single = type.starts_with("int[") && type != "int[]" && type != "int[...]";
     p.type = parse_type(type);
-    if (p.has_default) p.default_value = parse_default(p);
+    if (p.has_default) parse_default(p);
     s.parameters.push_back(std::move(p));
   }
   for (Parameter& p : s.parameters) {

@@ -1,5 +1,6 @@
-// div(rounding_mode=...): picks the pointwise division that rounds as asked.
-#include "ops/register.h"
+// What arithmetic has beside its formulas (cresset/ops/pointwise/arithmetic.py): division that rounds as asked, powers that are simpler
+// operations, and the older orders of arguments.
+#include "ops/older_overload.h"
 
 namespace cresset {
 namespace {
@@ -39,11 +40,58 @@ void run_div(Call& c) {
   c.outputs = cut.outputs;
 }
 
+// x ** 2 is x * x, and x ** 3, x ** 0.5 and a few more have operators of their own too; but bool counts as a whole
+// number, and a whole number to a power that is written as a float is a fraction.
+const Operator* simple_power(const Call& c) {
+  const Value &base = c.args[0], &exponent = c.args[1];
+  if (base.kind != Kind::tensor || exponent.kind != Kind::scalar || exponent.scalar_.kind == Scalar::Kind::complex) return nullptr;
+  const Dtype d = base.tensor_->dtype;
+  if (!is_differentiable(d) && (d == Dtype::b8 || !exponent.scalar_.is_integral())) return nullptr;
+  struct Power {
+    double exponent;
+    bool only_real;
+    const Operator *plain, *in_place;
+  };
+  static const auto power = [](double value, bool only_real, const std::string& name) -> Power {
+    return {value, only_real, Registry::instance().find(name), Registry::instance().find(name + "_")};
+  };
+  static const Power powers[] = {power(2, false, "square"), power(3, true, "cube"), power(0.5, true, "sqrt"),
+                                 power(-0.5, true, "rsqrt"), power(-1, true, "reciprocal")};
+  for (const Power& p : powers) {
+    if (p.exponent != exponent.scalar_.real || (p.only_real && !is_floating(d))) continue;
+    return c.op.inplace ? p.in_place : p.plain;
+  }
+  return nullptr;
+}
+
+// Asked before the call, which they leave as it is.
+const Operator* refuse_zero_alpha(const Call& c) {
+  check(c.args[1].scalar_.real != 0, c.op.name(), ": ZeroDivisionError: alpha cannot be 0 for CELU");
+  return nullptr;
+}
+const Operator* refuse_decimals_of_integers(const Call& c) {
+  const Value &x = c.args[0], &decimals = c.args[1];
+  if (x.kind == Kind::tensor && decimals.kind == Kind::scalar)
+    check_implemented(is_floating(x.tensor_->dtype) || decimals.scalar_.integer == 0, c.op.name(), ": \"round_cpu\" not implemented for '", name_of(x.tensor_->dtype), "' with decimals=", decimals.scalar_.integer);
+  return nullptr;
+}
+
 }  // namespace
 
-void register_arithmetic(Registry& r) {
+REGISTER(arithmetic) {
   r.add("div.rounding(Operand input, Operand other, *, str? rounding_mode) -> Tensor", nullptr, run_div<false>, kComposite);
   r.add("div_.rounding(Tensor input, Operand other, *, str? rounding_mode) -> Tensor", nullptr, run_div<true>, kComposite | kMethodOnly);
+  r.find("pow")->instead = r.find("pow_")->instead = simple_power;
+  r.find("celu")->instead = r.find("celu_")->instead = refuse_zero_alpha;
+  r.find("round")->instead = r.find("round_")->instead = refuse_decimals_of_integers;
+  for (const std::string name : {"add", "sub"}) {
+    add_older_overload(r, name, "older", "Operand input, Scalar alpha, Operand other");
+    add_older_overload(r, name + "_", "older", "Tensor input, Scalar alpha, Operand other", kMethodOnly);
+  }
+  for (const std::string name : {"addcmul", "addcdiv"}) {
+    add_older_overload(r, name, "older", "Tensor input, Scalar value, Tensor tensor1, Tensor tensor2");
+    add_older_overload(r, name + "_", "older", "Tensor input, Scalar value, Tensor tensor1, Tensor tensor2", kMethodOnly);
+  }
 }
 
 }  // namespace cresset

@@ -4,9 +4,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
-#include "ops/register.h"
+#include "dispatch/registration.h"
 
 namespace cresset {
 namespace {
@@ -198,7 +199,7 @@ void run_attention_backward(Call& c) { computed_in(c.tensor(1).dtype()) == Dtype
 
 }  // namespace
 
-void register_attention(Registry& r) {
+REGISTER(attention) {
   r.add("_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale, bool enable_gqa=False) -> (Tensor output, Tensor rows)",
         infer_attention, run_attention, kFunctionOnly | kFirstResultOnly, "ScaledDotProductFlashAttentionForCpuBackward0");
   r.add(

@@ -20,7 +20,7 @@ struct Vectors {
 template <class T>
 using Channels = typename Vectors<T>::Channels;
 
-// Neighbours in a row of channels; only `left` elements of memory are there.
+// Neighbors in a row of channels; only `left` elements of memory are there.
 template <class T>
 CRESSET_INLINE Channels<T> load(const T* from, int64_t left) {
   Channels<T> v{};
@@ -38,7 +38,7 @@ CRESSET_INLINE V meet(const V* lanes) {
 template <class T>
 struct MomentsInside {
   template <class Fma>
-  CRESSET_INLINE void run(const T* x, int64_t rows, int64_t step, int64_t left, int64_t channels, double* sums, T* centres, double* squares) {
+  CRESSET_INLINE void run(const T* x, int64_t rows, int64_t step, int64_t left, int64_t channels, double* sums, T* centers, double* squares) {
     using V = Channels<T>;
     V lanes[kLanes] = {};
     int64_t r = 0;
@@ -50,27 +50,27 @@ struct MomentsInside {
     for (int64_t l = 0; l < kLanes; ++l)
       if (r + l < rows) lanes[l] += load(x + (r + l) * step, left - (r + l) * step);
     const V total = meet(lanes);
-    V centre{};
-    for (int64_t c = 0; c < kChannels; ++c) centre[c] = static_cast<T>(static_cast<double>(total[c]) / static_cast<double>(rows));
+    V center{};
+    for (int64_t c = 0; c < kChannels; ++c) center[c] = static_cast<T>(static_cast<double>(total[c]) / static_cast<double>(rows));
 #pragma GCC unroll 8
     for (int64_t l = 0; l < kLanes; ++l) lanes[l] = V{};
     for (r = 0; r + kLanes <= rows; r += kLanes) {
 #pragma GCC unroll 8
       for (int64_t l = 0; l < kLanes; ++l) {
-        const V d = load(x + (r + l) * step, left - (r + l) * step) - centre;
+        const V d = load(x + (r + l) * step, left - (r + l) * step) - center;
         lanes[l] += d * d;
       }
     }
 #pragma GCC unroll 8
     for (int64_t l = 0; l < kLanes; ++l)
       if (r + l < rows) {
-        const V d = load(x + (r + l) * step, left - (r + l) * step) - centre;
+        const V d = load(x + (r + l) * step, left - (r + l) * step) - center;
         lanes[l] += d * d;
       }
     const V around = meet(lanes);
     for (int64_t c = 0; c < channels; ++c) {
       sums[c] = static_cast<double>(total[c]);
-      centres[c] = centre[c];
+      centers[c] = center[c];
       squares[c] = static_cast<double>(around[c]);
     }
   }
@@ -82,11 +82,11 @@ struct SumsInside {
   CRESSET_INLINE void run(const T* g, const T* x, const T* mean, int64_t rows, int64_t step, int64_t left, int64_t channels, double* level, double* slope) {
     using V = Channels<T>;
     V lanes[kLanes] = {}, products[kLanes] = {};
-    const V centre = x ? load(mean, channels) : V{};
+    const V center = x ? load(mean, channels) : V{};
     const auto add = [&](int64_t l, int64_t row) __attribute__((always_inline)) {
       const V v = load(g + row * step, left - row * step);
       lanes[l] += v;
-      if (x) products[l] += v * (load(x + row * step, left - row * step) - centre);
+      if (x) products[l] += v * (load(x + row * step, left - row * step) - center);
     };
     int64_t r = 0;
     for (; r + kLanes <= rows; r += kLanes) {
@@ -118,12 +118,12 @@ CRESSET_INLINE T sum_of_block(int64_t rows, const Term& term) {
 template <class T>
 struct MomentsOfBlock {
   template <class Fma>
-  CRESSET_INLINE void run(const T* x, int64_t rows, double* sum, T* centre, double* squares) {
+  CRESSET_INLINE void run(const T* x, int64_t rows, double* sum, T* center, double* squares) {
     const T total = sum_of_block<T>(rows, [=](int64_t i) __attribute__((always_inline)) { return x[i]; });
     const T at = static_cast<T>(static_cast<double>(total) / static_cast<double>(rows));
     const T around = sum_of_block<T>(rows, [=](int64_t i) __attribute__((always_inline)) { return (x[i] - at) * (x[i] - at); });
     *sum = static_cast<double>(total);
-    *centre = at;
+    *center = at;
     *squares = static_cast<double>(around);
   }
 };
@@ -174,29 +174,29 @@ void channel_moments(const ChannelImages& s, const T* x, double* mean, double* s
   const int64_t blocks = blocks_of(s), total = s.each() * s.channels;
   const size_t places = static_cast<size_t>(blocks * s.channels);
   std::vector<double> sums(places), around(places);
-  std::vector<T> centres(places);
+  std::vector<T> centers(places);
   for_blocks(
       s,
       [&](int64_t block, int64_t c, int64_t count) {
         const int64_t start = block * kBlockRows * s.channels + c, at = block * s.channels + c;
-        run_vectorised<MomentsInside<T>>(x + start, rows_at(s, block), s.channels, total - start, count, sums.data() + at, centres.data() + at, around.data() + at);
+        run_vectorized<MomentsInside<T>>(x + start, rows_at(s, block), s.channels, total - start, count, sums.data() + at, centers.data() + at, around.data() + at);
       },
       [&](int64_t block, int64_t c) {
         T buffer[kBlockRows];
         const int64_t rows = rows_at(s, block), at = block * s.channels + c;
-        run_vectorised<MomentsOfBlock<T>>(rows_of_channel(s, x, c, block * kBlockRows, rows, buffer), rows, sums.data() + at, centres.data() + at, around.data() + at);
+        run_vectorized<MomentsOfBlock<T>>(rows_of_channel(s, x, c, block * kBlockRows, rows, buffer), rows, sums.data() + at, centers.data() + at, around.data() + at);
       });
   const double n = static_cast<double>(s.each());
   for (int64_t c = 0; c < s.channels; ++c) {
     double sum = 0;
     for (int64_t b = 0; b < blocks; ++b) sum += sums[static_cast<size_t>(b * s.channels + c)];
     mean[c] = sum / n;
-    // The squares are about a block's own centre: moved to the mean of all.
+    // The squares are about a block's own center: moved to the mean of all.
     double moved = 0;
     for (int64_t b = 0; b < blocks; ++b) {
       const size_t at = static_cast<size_t>(b * s.channels + c);
-      const double rows = static_cast<double>(rows_at(s, b)), centre = static_cast<double>(centres[at]), shift = centre - mean[c];
-      moved += around[at] + shift * (2 * (sums[at] - rows * centre) + rows * shift);
+      const double rows = static_cast<double>(rows_at(s, b)), center = static_cast<double>(centers[at]), shift = center - mean[c];
+      moved += around[at] + shift * (2 * (sums[at] - rows * center) + rows * shift);
     }
     squares[c] = std::max(moved, 0.0);
   }
@@ -211,13 +211,13 @@ void channel_sums(const ChannelImages& s, const T* g, const T* x, const T* mean,
       s,
       [&](int64_t block, int64_t c, int64_t count) {
         const int64_t start = block * kBlockRows * s.channels + c, at = block * s.channels + c;
-        run_vectorised<SumsInside<T>>(g + start, x ? x + start : nullptr, x ? mean + c : nullptr, rows_at(s, block), s.channels, total - start, count, levels.data() + at,
+        run_vectorized<SumsInside<T>>(g + start, x ? x + start : nullptr, x ? mean + c : nullptr, rows_at(s, block), s.channels, total - start, count, levels.data() + at,
                                       x ? slopes.data() + at : nullptr);
       },
       [&](int64_t block, int64_t c) {
         T first[kBlockRows], second[kBlockRows];
         const int64_t rows = rows_at(s, block), begin = block * kBlockRows, at = block * s.channels + c;
-        run_vectorised<SumsOfBlock<T>>(rows_of_channel(s, g, c, begin, rows, first), x ? rows_of_channel(s, x, c, begin, rows, second) : nullptr, x ? mean[c] : T(0), rows,
+        run_vectorized<SumsOfBlock<T>>(rows_of_channel(s, g, c, begin, rows, first), x ? rows_of_channel(s, x, c, begin, rows, second) : nullptr, x ? mean[c] : T(0), rows,
                                        levels.data() + at, x ? slopes.data() + at : nullptr);
       });
   for (int64_t c = 0; c < s.channels; ++c) {

@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "base/parallel.h"
+#include "dispatch/registration.h"
 #include "ops/ordered_items.h"
-#include "ops/register.h"
 
 namespace cresset {
 namespace {
@@ -302,7 +302,7 @@ void run_bucketize_scalar(Call& c) {
 
 }  // namespace
 
-void register_compare(Registry& r) {
+REGISTER(compare) {
   constexpr uint32_t flags = kNotDifferentiable | kFunctionOnly;
   constexpr uint32_t distinct = kFunctionOnly | kMethodOnly;  // no derivative, which backward says
   r.add(

@@ -9,12 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
+#include "dispatch/registration.h"
 #include "ops/channel_sums.h"
 #include "ops/convolution_pieces.h"
 #include "ops/patches.h"
-#include "ops/register.h"
 #include "tensor/private_layout.h"
 
 namespace cresset {
@@ -672,7 +673,7 @@ void run_bias_gradient(Call& c) { c.out().dtype() == Dtype::f64 ? sum_channels<d
 
 }  // namespace
 
-void register_convolution(Registry& r) {
+REGISTER(convolution) {
   r.add("convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor",
         infer_convolution, run_convolution, kFunctionOnly | kKnowsLayout);
   r.add("_convolution_input_gradient(Tensor grad_output, Tensor weight, int[] input_size, int[] stride, int[] padding, int[] dilation, int groups) -> Tensor",

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "ops/convolution_pieces.h"
-#include "ops/register.h"
 
 namespace cresset {
 namespace {

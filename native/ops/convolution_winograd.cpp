@@ -3,9 +3,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "ops/convolution_pieces.h"
-#include "ops/register.h"
 
 namespace cresset {
 namespace {

@@ -1,7 +1,7 @@
 // Convolutions with 3 x 3 taps, step 1, of float images that lie [image][point][channel], with fewer multiplications.
 //
 // Note [Fewer multiplications]
-// Two neighbouring results of three taps need four products instead of six (Winograd, 1980): with F = filter, d = four neighbours of the
+// Two neighboring results of three taps need four products instead of six (Winograd, 1980): with F = filter, d = four neighbors of the
 // image, y = A'[(G F) (B' d)], where A, B and G hold only 0, 1, -1 and 1/2. In two dimensions, 2 x 2 results of a tile take 16 products
 // instead of 36, for each pair of channels. So the images are turned into tiles (B' d B), the filters likewise (G F G'), 16 products of
 // matrices [tile][channel] x [channel][channel] are computed, and A' m A gives the results. The gradient of the filter is the transposed of

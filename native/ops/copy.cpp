@@ -1,5 +1,5 @@
 // Copies and conversions as operators: clone, contiguous, to, copy_, and the methods named after dtypes.
-#include "ops/register.h"
+#include "dispatch/registration.h"
 #include "tensor/private_layout.h"
 #include "tensor/requires_grad.h"
 
@@ -137,9 +137,9 @@ void run_set_(Call& c) {
 
 }  // namespace
 
-void register_copy(Registry& r) {
+REGISTER(copy) {
   r.add("clone(Tensor input, *, MemoryFormat? memory_format=None) -> Tensor", infer_clone, run_copy_to_output, kAnyDevice);
-  r.add("contiguous(Tensor input, MemoryFormat memory_format=contiguous_format) -> Tensor", nullptr, run_contiguous, kAnyDevice | kMethodOnly, "CloneBackward0");
+  r.add("contiguous(Tensor input, MemoryFormat memory_format=contiguous_format) -> Tensor", nullptr, run_contiguous, kAnyDevice | kMethodOnly | kGivesLayout, "CloneBackward0");
   r.add("to.dtype(Tensor input, ScalarType dtype, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_dtype, kAnyDevice | kMethodOnly, "ToCopyBackward0");
   r.add("to.other(Tensor input, Tensor other, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_other, kMethodOnly | kComposite);
   r.add("to(Tensor input, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", nullptr, run_to_device,

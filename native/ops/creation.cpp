@@ -7,8 +7,7 @@
 
 #include "base/instruction_set.h"
 #include "base/parallel.h"
-#include "ops/register.h"
-#include "tensor/pinned.h"
+#include "dispatch/registration.h"
 
 namespace cresset {
 
@@ -27,7 +26,7 @@ NewOptions new_options(const Call& c, int at, Dtype dtype, Device device) {
           " does not match device of out parameter (", c.target->device(), ")");
   }
   if (c.boolean(at + 3)) {
-    check(can_pin(), c.op.name(),
+    check(pinning_backend(), c.op.name(),
           ": pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
           "this system");
     check(o.device.is_cpu(), c.op.name(), ": only dense CPU tensors can be pinned, the device is ", o.device);
@@ -301,7 +300,7 @@ void infer_linspace(Call& c) { infer_space(c, 3); }
 void infer_logspace(Call& c) { infer_space(c, 4); }
 
 // Counts up from the start in the first half and down from the end in the second: both ends are exact and the middle
-// symmetric. `gap` elements lie between neighbours, so that the parts of complex numbers are done one after the other.
+// symmetric. `gap` elements lie between neighbors, so that the parts of complex numbers are done one after the other.
 template <class T>
 struct LinearSpace {
   template <class Fma>
@@ -316,7 +315,7 @@ struct LinearSpace {
 template <class T>
 void linear_space(T* out, int64_t gap, int64_t n, T start, T stop) {
   parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
-    run_vectorised<LinearSpace<T>>(out, gap, begin, end, n, start, stop);
+    run_vectorized<LinearSpace<T>>(out, gap, begin, end, n, start, stop);
   });
 }
 
@@ -493,7 +492,7 @@ void run_complex(Call& c) {
 
 void set_fill_uninitialized(bool on) { fills_uninitialized = on; }
 
-void register_creation(Registry& r) {
+REGISTER(creation) {
   constexpr uint32_t constant = kNotDifferentiable, filled = constant | kAnyDevice, function = filled | kFunctionOnly | kReadsNothing,
                      method = filled | kMethodOnly | kReadsNothing;
   r.add("empty(int[...] size, *, " CRESSET_NEW ", MemoryFormat? memory_format=None) -> Tensor", infer_empty,

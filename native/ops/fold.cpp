@@ -6,38 +6,10 @@
 #include "base/parallel.h"
 #include "tensor/blocks.h"
 #include "tensor/convert.h"
+#include "tensor/space.h"
 
 namespace cresset {
 namespace {
-
-// Dimensions walked in row-major order; neighbours that lie behind one another are one dimension.
-struct Space {
-  Dims sizes, strides;
-  int64_t count = 1;
-
-  void add(int64_t size, int64_t stride) {
-    count *= size;
-    if (size == 1) return;
-    if (!sizes.empty() && strides.back() == size * stride) {
-      sizes.back() *= size;
-      strides.back() = stride;
-    } else {
-      sizes.push_back(size);
-      strides.push_back(stride);
-    }
-  }
-  int64_t rank() const { return sizes.size(); }
-  int64_t inner_size() const { return sizes.empty() ? 1 : sizes.back(); }
-  int64_t inner_stride() const { return sizes.empty() ? 0 : strides.back(); }
-  int64_t offset(int64_t index) const {
-    int64_t at = 0;
-    for (int64_t d = rank() - 1; d > 0; --d) {
-      at += index % sizes[d] * strides[d];
-      index /= sizes[d];
-    }
-    return rank() ? at + index * strides[0] : 0;
-  }
-};
 
 constexpr int64_t kBufferBytes = 65536;
 
@@ -64,8 +36,8 @@ class FoldRun {
 
   void run() {
     if (kept_.count == 0) return;
-    // Side by side where neighbouring results come from neighbouring elements, one by one where a result's own elements
-    // are neighbours.
+    // Side by side where neighboring results come from neighboring elements, one by one where a result's own elements
+    // are neighbors.
     if (kept_.rank() > 0 && folded_.rank() > 0 && kept_.inner_stride() < folded_.inner_stride())
       run_columns();
     else

@@ -44,7 +44,7 @@ void run_fold(const Tensor& input, uint64_t reduced, const Fold& fold, std::span
 // ---- chunks by lanes
 //
 // A lane operation has a Value, identity(), map(element) and combine(a, b). The loops below are plain: the compiler
-// vectorises them. One whose map is long code says so with `heavy`, and gets fewer copies of it.
+// vectorizes them. One whose map is long code says so with `heavy`, and gets fewer copies of it.
 
 template <class Op>
 concept Heavy = requires { Op::heavy; };
@@ -194,7 +194,7 @@ struct ColumnsLoop {
 template <class Loop, class Element, class... Args>
 void run_loop(Args... args) {
   if constexpr (std::is_same_v<Element, float> || std::is_same_v<Element, double>)
-    run_vectorised_256<Loop>(args...);
+    run_vectorized_256<Loop>(args...);
   else
     Loop::template run<HardwareFma>(args...);
 }

@@ -1,6 +1,6 @@
 // Fourier transforms as operators: of complex tensors, of real ones, and to real ones. fourier_lines.h transforms along one dimension.
+#include "dispatch/registration.h"
 #include "ops/fourier_lines.h"
-#include "ops/register.h"
 
 namespace cresset {
 namespace {
@@ -100,7 +100,7 @@ void run_to_real(Call& c) {
 
 }  // namespace
 
-void register_fourier(Registry& r) {
+REGISTER(fourier) {
   r.add("fft_complex(Tensor input, int[] dim, bool forward, float scale) -> Tensor", infer_complex, run_complex, kFunctionOnly, "FftC2CBackward0");
   r.add("fft_from_real(Tensor input, int[] dim, bool forward, float scale) -> Tensor", infer_from_real, run_from_real, kFunctionOnly, "FftR2CBackward0");
   r.add("fft_to_real(Tensor input, int[] dim, int size, bool forward, float scale) -> Tensor", infer_to_real, run_to_real, kFunctionOnly, "FftC2RBackward0");

@@ -147,22 +147,22 @@ struct Blocks : FourierVectors<R> {
     }
   }
 
-  // Neighbouring elements of a line, in order or backwards.
+  // Neighboring elements of a line, in order or backwards.
   template <int... at>
   static Vector reversed(Vector v, std::integer_sequence<int, at...>) { return __builtin_shufflevector(v, v, (kLanes - 1 - at)...); }
   static Z reversed(Z z) { return {reversed(z.re, kEach), reversed(z.im, kEach)}; }
-  static Z neighbours(const R* p) { return split(load(p), load(p + kLanes), kEach); }
-  static void put_neighbours(R* p, Z z) { store(p, mix<0>(z, kEach)), store(p + kLanes, mix<kLanes>(z, kEach)); }
+  static Z neighbors(const R* p) { return split(load(p), load(p + kLanes), kEach); }
+  static void put_neighbors(R* p, Z z) { store(p, mix<0>(z, kEach)), store(p + kLanes, mix<kLanes>(z, kEach)); }
 
   [[gnu::flatten]] static void separate_line(R* x, const R* roots, int64_t m, R sign, int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end;) {
       R *const left = x + 2 * k, *const right = x + 2 * (m - k);
       if (k + kLanes <= end && 2 * (k + kLanes) <= m) {
         R* const first = right - 2 * (kLanes - 1);
-        const Z w = neighbours(roots + 2 * k);
-        Z a = neighbours(left), b = reversed(neighbours(first));
+        const Z w = neighbors(roots + 2 * k);
+        Z a = neighbors(left), b = reversed(neighbors(first));
         separate_pair(a.re, a.im, b.re, b.im, w.re, w.im, sign);
-        put_neighbours(left, a), put_neighbours(first, reversed(b));
+        put_neighbors(left, a), put_neighbors(first, reversed(b));
         k += kLanes;
       } else {
         R a[2] = {left[0], left[1]}, b[2] = {right[0], right[1]};
@@ -177,10 +177,10 @@ struct Blocks : FourierVectors<R> {
       const R *const left = x + 2 * k, *const right = x + 2 * (m - k);
       if (k > 0 && k % kLanes == 0 && k + kLanes <= end && 2 * (k + kLanes) <= m) {
         const int64_t first = 2 * (m - k - kLanes + 1);
-        const Z w = neighbours(roots + 2 * k);
-        Z a = neighbours(left), b = reversed(neighbours(x + first));
+        const Z w = neighbors(roots + 2 * k);
+        Z a = neighbors(left), b = reversed(neighbors(x + first));
         join_pair(a.re, a.im, b.re, b.im, w.re, w.im, sign);
-        put_neighbours(to + 2 * k, a), put_neighbours(to + first, reversed(b));
+        put_neighbors(to + 2 * k, a), put_neighbors(to + first, reversed(b));
         k += kLanes;
       } else {
         R a[2] = {left[0], k ? left[1] : R(0)}, b[2] = {right[0], k ? right[1] : R(0)};

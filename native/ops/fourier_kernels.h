@@ -32,7 +32,7 @@ struct FourierKernels {
   // The first `count` reals of each line; lines are `row` apart. Only `valid` lines are there.
   void (*load_rows)(R* x, const R* from, int64_t row, int64_t valid, int64_t count);
   void (*store_rows)(const R* x, R* to, int64_t row, int64_t valid, int64_t count, R scale);
-  // Lines side by side: complex elements of a line are `step` reals apart, those of neighbouring lines follow one another.
+  // Lines side by side: complex elements of a line are `step` reals apart, those of neighboring lines follow one another.
   void (*load_columns)(R* x, const R* from, int64_t step, int64_t valid, int64_t n);
   void (*store_columns)(const R* x, R* to, int64_t step, int64_t valid, int64_t n, R scale);
   // The same of reals, taken for pairs.

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "base/fork_lock.h"
+#include "base/instruction_set.h"
 #include "base/parallel.h"
-#include "ops/register.h"
 #include "tensor/allocator.h"
 
 namespace cresset {

@@ -60,7 +60,7 @@ class BlockPlan {
 // The transform of a single line.
 //
 // Note [Long lines]
-// A line of n = rows * columns numbers is a matrix. Its columns are transformed, in blocks of neighbouring ones; the numbers are multiplied by
+// A line of n = rows * columns numbers is a matrix. Its columns are transformed, in blocks of neighboring ones; the numbers are multiplied by
 // the roots of unity for (row, column) and transposed; and the columns of that are transformed: they are the result, in order. Each block stays in
 // the cache, and blocks are shared out among the threads.
 template <class R>

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "ops/gemm_kernels.h"
-#include "ops/register.h"
 
 namespace cresset {
 namespace {

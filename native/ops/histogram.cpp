@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/parallel.h"
-#include "ops/register.h"
+#include "dispatch/registration.h"
 
 namespace cresset {
 namespace {
@@ -103,7 +103,7 @@ void run_histc(Call& c) {
 
 }  // namespace
 
-void register_histogram(Registry& r) {
+REGISTER(histogram) {
   r.add("bincount(Tensor input, Tensor? weights=None, int minlength=0) -> Tensor", nullptr, run_bincount);
   r.add("histc(Tensor input, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", infer_histc, run_histc,
         kNotDifferentiable);

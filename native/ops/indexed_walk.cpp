@@ -242,7 +242,10 @@ IndexedWalk walk_slices(const char* who, const Tensor& indexed, int64_t dim, con
 // ---------------------------------------------------------------- x[i, :, j]
 
 Tensor places_of_mask(const Tensor& mask, DimsView strides) {
-  if (has_backend(mask.device())) return index_steps_on_device.places(mask, strides);
+  return backend_of(mask.device()).places_of_mask(mask, strides);
+}
+
+Tensor places_of_mask_on_cpu(const Tensor& mask, DimsView strides) {
   const Tensor bytes = contiguous(mask);
   const auto* on = bytes.data<uint8_t>();
   Dims sizes = bytes.sizes(), steps(strides), order = bytes.strides();
@@ -282,8 +285,6 @@ Tensor places_of_mask(const Tensor& mask, DimsView strides) {
   return places;
 }
 
-IndexSteps index_steps_on_device;
-
 namespace {
 
 constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
@@ -311,8 +312,11 @@ Dims shape_together(const char* who, const SmallVector<IndexItem, 3>& items) {
   return shape;
 }
 
+}  // namespace
+
 // All indices as one list of offsets.
-Tensor combine(const char* who, const SmallVector<IndexItem, 3>& items, const Dims& shape) {
+Tensor join_indices_on_cpu(const char* who, std::span<const IndexItem> items, DimsView sizes) {
+  const Dims shape(sizes);
   const Tensor offsets = empty(shape, Dtype::i64);
   SmallVector<Dims, 3> strides;
   for (const IndexItem& item : items) strides.push_back(expanded_strides(who, item.index, shape));
@@ -322,14 +326,14 @@ Tensor combine(const char* who, const SmallVector<IndexItem, 3>& items, const Di
     int64_t buffer[kChunk];
     for (int64_t at = begin; at < end; at += kChunk) {
       const int64_t n = std::min(kChunk, end - at);
-      for (int64_t k = 0; k < items.size(); ++k) {
+      for (size_t k = 0; k < items.size(); ++k) {
         const Tensor& index = items[k].index;
         const IndexRule rule = items[k].rule;
         const int64_t* values = buffer;
         if (index.is_contiguous() && index.sizes() == shape) {
           values = index.data<int64_t>() + at;
         } else {
-          gather(reinterpret_cast<char*>(buffer), index.bytes(), shape, strides[k], at, n, sizeof(int64_t));
+          gather(reinterpret_cast<char*>(buffer), index.bytes(), shape, strides[static_cast<int64_t>(k)], at, n, sizeof(int64_t));
         }
         if (k == 0)
           for (int64_t i = 0; i < n; ++i) out[at + i] = rule.offset(values[i]);
@@ -340,8 +344,6 @@ Tensor combine(const char* who, const SmallVector<IndexItem, 3>& items, const Di
   });
   return offsets;
 }
-
-}  // namespace
 
 AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<const Tensor> indices) {
   AdvancedIndex a;
@@ -403,7 +405,7 @@ AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<cons
     a.index = contiguous(items[0].index);
     a.rule = items[0].rule;
   } else {
-    a.index = has_backend(input.device()) ? index_steps_on_device.offsets(who, {items.data(), static_cast<size_t>(items.size())}, shape) : combine(who, items, shape);
+    a.index = backend_of(input.device()).join_indices(who, {items.data(), static_cast<size_t>(items.size())}, shape);
     a.rule = {1, kUnbounded, 0, who};
   }
   return a;

@@ -72,16 +72,13 @@ AdvancedIndex resolve_index(const char* who, const Tensor& input, std::span<cons
 // Where `mask` holds, as offsets into the memory of a tensor with these strides.
 Tensor places_of_mask(const Tensor& mask, DimsView strides);
 
-// The two steps of resolve_index that look at the elements of indices, for memory of a device. Its backend plugs them in.
+// The two steps of resolve_index that look at the elements of indices are a Backend's; these are the CPU's.
 struct IndexItem {
   Tensor index;  // int64
   IndexRule rule;
 };
-struct IndexSteps {
-  Tensor (*places)(const Tensor& mask, DimsView strides) = nullptr;                                    // places_of_mask
-  Tensor (*offsets)(const char* who, std::span<const IndexItem> items, DimsView shape) = nullptr;  // all indices as one list
-};
-extern IndexSteps index_steps_on_device;
+Tensor places_of_mask_on_cpu(const Tensor& mask, DimsView strides);
+Tensor join_indices_on_cpu(const char* who, std::span<const IndexItem> items, DimsView shape);
 
 // The walk over the memory of `input`; `plain` is contiguous, of the result's shape, or a single element for all.
 IndexedWalk walk_through(const AdvancedIndex& a, const Tensor& input, const Tensor& plain);

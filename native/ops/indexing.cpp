@@ -1,8 +1,8 @@
 // Reading through indices and masks: x[i], gather, index_select, take, masked_select, nonzero, embedding.
 #include "base/checked.h"
 #include "base/parallel.h"
+#include "dispatch/registration.h"
 #include "ops/indexed_walk.h"
-#include "ops/register.h"
 
 namespace cresset {
 namespace {
@@ -275,7 +275,7 @@ void run_embedding_backward(Call& c) {
 
 }  // namespace
 
-void register_indexing(Registry& r) {
+REGISTER(indexing) {
   constexpr uint32_t kInternal =
       kFunctionOnly | kMethodOnly;  // for other operators and derivatives, under no public name
   r.add("index(Tensor input, Tensor?[] indices) -> Tensor", nullptr, run_index, kInternal);

@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/parallel.h"
-#include "ops/register.h"
+#include "dispatch/registration.h"
 
 namespace cresset {
 namespace {
@@ -174,7 +174,7 @@ void run_stack(Call& c) {
 
 }  // namespace
 
-void register_join(Registry& r) {
+REGISTER(join) {
   r.add("cat(Tensor[] tensors, int dim=0) -> Tensor", infer_cat, run_cat, kWritesApart);
   r.add("stack(Tensor[] tensors, int dim=0) -> Tensor", infer_stack, run_stack, kWritesApart);
 }

@@ -5,6 +5,8 @@
 // backward makes the softmax again: nothing of the size of the scores is kept. The halves are computed in float.
 #include "base/parallel.h"
 #include "base/vector_math.h"
+#include "dispatch/registration.h"
+#include "ops/computed.h"
 #include "ops/reduction.h"
 #include "tensor/blocks.h"
 
@@ -14,19 +16,6 @@ namespace {
 constexpr int64_t kSideBySide = 256;
 
 enum Reduction : int64_t { kNone, kMean, kSum };
-
-template <class F>
-void visit_computed(Dtype d, const char* who, F&& f) {
-  check_implemented(is_floating(d) && size_of(d) > 1, '"', who, "\" not implemented for '", legacy_name(d), "'");
-  if (d == Dtype::f64)
-    f.template operator()<double>();
-  else
-    f.template operator()<float>();
-}
-template <class T>
-Tensor ready(const Tensor& t) {
-  return contiguous(convert(t, dtype_of<T>));
-}
 
 // The arguments that all operators of this file share: input, target, weight?, reduction, ignore_index[, smoothing].
 struct Samples {
@@ -213,8 +202,8 @@ struct SampleSums {
 void infer_cross_entropy(Call& c) {
   check_losses(c, "cross_entropy", 0);
   const Tensor t = c.tensor(0);
-  // Under CUDA's autocast the loss of scores in a low precision is computed and given in float32, without the scores being cast.
-  const bool is_autocast = t.device().type == DeviceType::cuda && (modes.autocast >> static_cast<int>(DeviceType::cuda) & 1) && size_of(t.dtype()) == 2 && c.integer(3) != kNone;
+  // Under the autocast of an accelerator the loss of scores in a low precision is computed and given in float32, without the scores being cast.
+  const bool is_autocast = is_accelerator(t.device()) && (modes.autocast >> static_cast<int>(t.device().type) & 1) && size_of(t.dtype()) == 2 && c.integer(3) != kNone;
   promise_losses(c, is_autocast ? Dtype::f32 : t.dtype());
   const int64_t sizes[] = {2, c.tensor(1).numel()};
   c.promise(sizes, t.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32, t.device());
@@ -230,7 +219,7 @@ void run_cross_entropy(Call& c) {
     const T even = static_cast<T>(s.smoothing / static_cast<double>(s.shape.n)), rest = static_cast<T>(1 - s.smoothing);
     for_each_stretch(s.shape, [&](int64_t first, int64_t count, int64_t at) {
       T spread[kSideBySide];
-      run_vectorised<SampleSums<T>>(static_cast<const T*>(x.data<T>() + at), weights.data(), s.shape.n, s.shape.inner,
+      run_vectorized<SampleSums<T>>(static_cast<const T*>(x.data<T>() + at), weights.data(), s.shape.n, s.shape.inner,
                                     count, largest + first, log_sums + first, s.smoothing ? spread : nullptr);
       for (int64_t k = 0; k < count; ++k) {
         const int64_t sample = first + k, t = s.target(sample);
@@ -297,7 +286,7 @@ void run_cross_entropy_backward(Call& c) {
       }
       alignas(64) T row[kStreamedRow];
       T* to = streams ? row : dx.data<T>() + at;
-      run_vectorised<SampleGradients<T>>(static_cast<const T*>(x.data<T>() + at), to, weights.data(), s.shape.n,
+      run_vectorized<SampleGradients<T>>(static_cast<const T*>(x.data<T>() + at), to, weights.data(), s.shape.n,
                                          s.shape.inner, count, largest + first, log_sums + first,
                                          static_cast<const T*>(level), static_cast<const T*>(even));
       for (int64_t k = 0; k < count; ++k) {
@@ -317,7 +306,7 @@ void run_cross_entropy_backward(Call& c) {
 
 }  // namespace
 
-void register_loss(Registry& r) {
+REGISTER(loss) {
   const uint32_t kInternal = kFunctionOnly | kNotDifferentiable;
   r.add("_nll_loss(Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, Tensor total_weight)",
         infer_nll, run_nll, kFunctionOnly | kFirstResultOnly, "NllLossBackward0");

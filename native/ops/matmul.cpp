@@ -4,8 +4,8 @@
 #include "base/parallel.h"
 #include "dispatch/call.h"
 #include "ops/gemm.h"
+#include "ops/older_overload.h"
 #include "ops/product_lines.h"
-#include "ops/register.h"
 
 namespace cresset {
 namespace {
@@ -353,7 +353,7 @@ void run_linear(Call& c) {
 
 }  // namespace
 
-void register_matmul(Registry& r) {
+REGISTER(matmul) {
   r.add("matmul(Tensor input, Tensor other) -> Tensor", infer_matmul, run_matmul, 0, "MmBackward0");
   r.add("mm(Tensor input, Tensor mat2) -> Tensor", infer_mm, run_mm);
   r.add("bmm(Tensor input, Tensor mat2) -> Tensor", infer_bmm, run_bmm);
@@ -362,6 +362,15 @@ void register_matmul(Registry& r) {
   r.add("addmm(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", infer_addmm, run_addmm, kInplace | kWritesWhole);
   r.add("baddbmm(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", infer_baddbmm, run_baddbmm, kInplace | kWritesWhole);
   r.add("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", infer_linear, run_linear, kFunctionOnly, "AddmmBackward0");
+  // As functions the older forms take beta first, as methods behind the tensor.
+  for (const auto& [name, factors] : {std::pair<std::string, std::string>{"addmm", "Tensor mat1, Tensor mat2"}, {"baddbmm", "Tensor batch1, Tensor batch2"}}) {
+    add_older_overload(r, name, "older_function", "Scalar beta, Tensor input, Scalar alpha, " + factors);
+    add_older_overload(r, name, "older_function_beta", "Scalar beta, Tensor input, " + factors);
+    for (const std::string& form : {name, name + "_"}) {
+      add_older_overload(r, form, "older_method", "Tensor input, Scalar beta, Scalar alpha, " + factors, kMethodOnly);
+      add_older_overload(r, form, "older_method_beta", "Tensor input, Scalar beta, " + factors, kMethodOnly);
+    }
+  }
 }
 
 }  // namespace cresset

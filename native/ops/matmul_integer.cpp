@@ -1,10 +1,10 @@
-// Products of matrices of small integers, summed exactly: int8 times int8 to int32, of which quantised layers are made.
+// Products of matrices of small integers, summed exactly: int8 times int8 to int32, of which quantized layers are made.
 #include <algorithm>
 
 #include "base/parallel.h"
 #include "dispatch/call.h"
+#include "dispatch/registration.h"
 #include "ops/gemm.h"
-#include "ops/register.h"
 
 namespace cresset {
 namespace {
@@ -50,6 +50,6 @@ void run_int_mm(Call& c) {
 
 }  // namespace
 
-void register_matmul_integer(Registry& r) { r.add("_int_mm(Tensor input, Tensor mat2) -> Tensor", infer_int_mm, run_int_mm, kNotDifferentiable | kFunctionOnly); }
+REGISTER(matmul_integer) { r.add("_int_mm(Tensor input, Tensor mat2) -> Tensor", infer_int_mm, run_int_mm, kNotDifferentiable | kFunctionOnly); }
 
 }  // namespace cresset

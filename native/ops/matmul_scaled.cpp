@@ -1,7 +1,8 @@
 // Products of matrices of 8-bit floats, each with a scale, or one for each row and column: what layers in float8 are made of.
 #include "ops/matmul_scaled.h"
 
-#include "ops/register.h"
+#include "dispatch/registration.h"
+
 
 namespace cresset {
 namespace {
@@ -59,7 +60,7 @@ void compose_scaled_product(Call& c) {
   copy_into(out, result);
 }
 
-void register_matmul_scaled(Registry& r) {
+REGISTER(matmul_scaled) {
   r.add(
       "_scaled_mm(Tensor input, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor",
       infer_scaled_product, compose_scaled_product, kNotDifferentiable | kFunctionOnly);

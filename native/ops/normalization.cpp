@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "dispatch/registration.h"
 #include "ops/channel_sums.h"
+#include "ops/computed.h"
 #include "ops/reduction.h"
 #include "tensor/blocks.h"
 
@@ -18,19 +20,6 @@ namespace {
 constexpr int64_t kTileRows = 64;         // rows whose column sums go into one partial result
 constexpr int64_t kCachedGroup = 65536;   // elements that stay in the cache between statistics and result
 
-template <class F>
-void visit_computed(Dtype d, const char* who, F&& f) {
-  check_implemented(is_floating(d) && size_of(d) > 1, '"', who, "\" not implemented for '", legacy_name(d), "'");
-  if (d == Dtype::f64)
-    f.template operator()<double>();
-  else
-    f.template operator()<float>();
-}
-
-template <class T>
-Tensor ready(const Tensor& t) {
-  return contiguous(convert(t, dtype_of<T>));
-}
 // A result in T: the promised tensor itself, or another from which store() converts.
 template <class T>
 Tensor made(const Tensor& out) {
@@ -76,8 +65,8 @@ void check_parameter_dtypes(const Call& c, const Tensor& input, std::initializer
 
 // ---------------------------------------------------------------- layer and RMS normalization
 
-// With kCentred, about the mean (layer normalization); without, about zero (RMS normalization).
-template <class T, bool kCentred>
+// With kCentered, about the mean (layer normalization); without, about zero (RMS normalization).
+template <class T, bool kCentered>
 struct NormalizeRows {
   template <class Fma>
   CRESSET_INLINE void run(const T* x, T* out, T* means, T* rstds, const T* weight, const T* bias, int64_t rows,
@@ -87,11 +76,11 @@ struct NormalizeRows {
     for (int64_t r = 0; r < rows; ++r, x += n, out += n) {
       T* y = writer.place(out);
       T mean = 0;
-      if constexpr (kCentred)
+      if constexpr (kCentered)
         mean = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return x[i]; }) * share);
       const double squares = sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return (x[i] - mean) * (x[i] - mean); });
       const T rstd = n ? static_cast<T>(1 / __builtin_sqrt(squares * share + eps)) : static_cast<T>(NAN);
-      if constexpr (kCentred) means[r] = mean;
+      if constexpr (kCentered) means[r] = mean;
       rstds[r] = rstd;
       if (weight) {
 #pragma GCC ivdep
@@ -108,7 +97,7 @@ struct NormalizeRows {
 
 // With h = (x - mean) rstd and k = grad weight: dx = rstd (k - mean(k) - h mean(k h)). The gradients of weight and bias
 // are sums of grad h and of grad over the rows; they are made in the same pass, unless `dw` is null.
-template <class T, bool kCentred>
+template <class T, bool kCentered>
 struct NormalizeRowsBackward {
   template <class Fma>
   CRESSET_INLINE void run(const T* g, const T* x, const T* means, const T* rstds, const T* weight, T* result,
@@ -118,9 +107,9 @@ struct NormalizeRowsBackward {
     for (int64_t i = 0; dw && i < n; ++i) dw[i] = db[i] = 0;
     for (int64_t r = 0; r < rows; ++r, g += n, x += n, result += n) {
       T* dx = writer.place(result);
-      const T mean = kCentred ? means[r] : T(0), rstd = rstds[r];
+      const T mean = kCentered ? means[r] : T(0), rstd = rstds[r];
       T level = 0;
-      if constexpr (kCentred)
+      if constexpr (kCentered)
         level = static_cast<T>(sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * weight[i]; }) * share);
       const T slope = static_cast<T>(
           sum_of_terms<T>(n, [=](int64_t i) CRESSET_TERM { return g[i] * weight[i] * ((x[i] - mean) * rstd); }) *
@@ -189,44 +178,44 @@ void promise_statistic(Call& c, const Tensor& t, DimsView shape, Dtype dtype) {
 }
 
 // (input, normalized_shape, weight, bias, eps) -> (output, mean, rstd), or without bias and mean.
-template <bool kCentred>
+template <bool kCentered>
 void infer_normalize(Call& c) {
   const Tensor t = c.tensor(0);
   const DimsView shape = c.integers(1);
-  if (kCentred)
+  if (kCentered)
     check_normalized(c, t, shape, {{2, "weight"}, {3, "bias"}});
   else
     check_normalized(c, t, shape, {{2, "weight"}});
-  check_implemented(is_floating(t.dtype()), kCentred ? "\"LayerNormKernelImpl\"" : "\"RMSNormKernelImpl\"",
+  check_implemented(is_floating(t.dtype()), kCentered ? "\"LayerNormKernelImpl\"" : "\"RMSNormKernelImpl\"",
                     " not implemented for '", legacy_name(t.dtype()), "'");
   c.promise_like(t);
-  if constexpr (kCentred) check_parameter_dtypes(c, t, {2, 3});
-  const Dtype dtype = kCentred ? statistics_dtype(c, t, {2, 3}) : statistics_dtype(c, t, {2});
-  if (kCentred) promise_statistic(c, t, shape, dtype);
+  if constexpr (kCentered) check_parameter_dtypes(c, t, {2, 3});
+  const Dtype dtype = kCentered ? statistics_dtype(c, t, {2, 3}) : statistics_dtype(c, t, {2});
+  if (kCentered) promise_statistic(c, t, shape, dtype);
   promise_statistic(c, t, shape, dtype);
 }
-template <bool kCentred>
+template <bool kCentered>
 void run_normalize(Call& c) {
   const Tensor t = c.tensor(0);
   const auto [count, n] = rows_of(t, c.integers(1));
-  const bool affine = c.has(2) || (kCentred && c.has(3));
+  const bool affine = c.has(2) || (kCentered && c.has(3));
   visit_computed(t.dtype(), "layer_norm", [&]<class T>() {
-    const Tensor x = ready<T>(t), y = made<T>(c.out(0)), mean = kCentred ? made<T>(c.out(1)) : Tensor(),
-                 rstd = made<T>(c.out(kCentred ? 2 : 1));
+    const Tensor x = ready<T>(t), y = made<T>(c.out(0)), mean = kCentered ? made<T>(c.out(1)) : Tensor(),
+                 rstd = made<T>(c.out(kCentered ? 2 : 1));
     const auto weight = affine ? vector_or<T>(c, 2, n, T(1)) : std::vector<T>();
     const auto bias = !affine    ? std::vector<T>()
-                      : kCentred ? vector_or<T>(c, 3, n, T(0))
+                      : kCentered ? vector_or<T>(c, 3, n, T(0))
                                  : std::vector<T>(static_cast<size_t>(n), T(0));
     parallel_for(count, grain(n), [&, count = count, n = n](int64_t begin, int64_t end) {
-      run_vectorised<NormalizeRows<T, kCentred>>(
+      run_vectorized<NormalizeRows<T, kCentered>>(
           static_cast<const T*>(x.data<T>() + begin * n), y.data<T>() + begin * n,
-          kCentred ? mean.data<T>() + begin : nullptr, rstd.data<T>() + begin, affine ? weight.data() : nullptr,
-          affine ? bias.data() : nullptr, end - begin, n, c.real(kCentred ? 4 : 3),
+          kCentered ? mean.data<T>() + begin : nullptr, rstd.data<T>() + begin, affine ? weight.data() : nullptr,
+          affine ? bias.data() : nullptr, end - begin, n, c.real(kCentered ? 4 : 3),
           streams_rows(y.data<T>(), count, n, sizeof(T)));
     });
     store(c.out(0), y);
-    if (kCentred) store(c.out(1), mean);
-    store(c.out(kCentred ? 2 : 1), rstd);
+    if (kCentered) store(c.out(1), mean);
+    store(c.out(kCentered ? 2 : 1), rstd);
   });
 }
 
@@ -254,7 +243,7 @@ void run_normalize_backward(Call& c) {
         const int64_t row = k * kTileRows, rows = std::min(kTileRows, count - row);
         T* sums = parameters ? partial.data() + k * 2 * n : nullptr;
         const auto run = [&](auto loop) {
-          run_vectorised<decltype(loop)>(
+          run_vectorized<decltype(loop)>(
               static_cast<const T*>(g.data<T>() + row * n), static_cast<const T*>(x.data<T>() + row * n),
               static_cast<const T*>(mean.defined() ? mean.data<T>() + row : nullptr),
               static_cast<const T*>(rstd.data<T>() + row), weight.data(), dx.data<T>() + row * n, sums,
@@ -430,7 +419,7 @@ void run_group_norm(Call& c) {
     };
     const bool streams = streams_rows(y.data<T>(), batch * channels, space, sizeof(T));
     const auto scale_rows = [&](int64_t begin, int64_t end) {
-      run_vectorised<ScaleRows<T>>(static_cast<const T*>(x.data<T>()), y.data<T>(), static_cast<const T*>(scale.data()),
+      run_vectorized<ScaleRows<T>>(static_cast<const T*>(x.data<T>()), y.data<T>(), static_cast<const T*>(scale.data()),
                                    static_cast<const T*>(shift.data()), begin, end - begin, batch * channels, space,
                                    streams);
     };
@@ -438,7 +427,7 @@ void run_group_norm(Call& c) {
       parallel_for(batch * groups, grain(wide * space), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           double variance;
-          run_vectorised<MomentsOfRow<T>>(static_cast<const T*>(x.data<T>() + i * wide * space), wide * space,
+          run_vectorized<MomentsOfRow<T>>(static_cast<const T*>(x.data<T>() + i * wide * space), wide * space,
                                           mean.data<T>() + i, &variance);
           settle(i, variance);
           scale_rows(i * wide, (i + 1) * wide);
@@ -478,7 +467,7 @@ void run_group_norm_backward(Call& c) {
     std::vector<GradSums> sums(static_cast<size_t>(rows));
     const auto sum_rows = [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r)
-        run_vectorised<GradSumsOfRow<T>>(static_cast<const T*>(g.data<T>() + r * space),
+        run_vectorized<GradSumsOfRow<T>>(static_cast<const T*>(g.data<T>() + r * space),
                                          static_cast<const T*>(x.data<T>() + r * space), mean.data<T>()[r / wide],
                                          space, &sums[static_cast<size_t>(r)]);
     };
@@ -501,7 +490,7 @@ void run_group_norm_backward(Call& c) {
     };
     const bool streams = streams_rows(dx.data<T>(), rows, space, sizeof(T));
     const auto grad_rows = [&](int64_t begin, int64_t end) {
-      run_vectorised<GradRows<T>>(static_cast<const T*>(g.data<T>()), static_cast<const T*>(x.data<T>()), dx.data<T>(),
+      run_vectorized<GradRows<T>>(static_cast<const T*>(g.data<T>()), static_cast<const T*>(x.data<T>()), dx.data<T>(),
                                   static_cast<const GradCoefficients<T>*>(&k), begin, end - begin, rows, space, streams);
     };
     if (wide * space <= kCachedGroup) {
@@ -640,11 +629,11 @@ void run_batch_norm(Call& c) {
     const bool streams = streams_images(s, to, sizeof(T));
     if (s.inside) {
       parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) {
-        run_vectorised<ScaleColumns<T>>(from, to, a, b, begin, end - begin, s.channels, streams);
+        run_vectorized<ScaleColumns<T>>(from, to, a, b, begin, end - begin, s.channels, streams);
       });
     } else {
       parallel_for(s.images * s.channels, grain(s.points), [&](int64_t begin, int64_t end) {
-        run_vectorised<ScaleRows<T>>(from, to, a, b, begin, end - begin, s.channels, s.points, streams);
+        run_vectorized<ScaleRows<T>>(from, to, a, b, begin, end - begin, s.channels, s.points, streams);
       });
     }
     store(c.out(0), y);
@@ -693,13 +682,13 @@ void run_batch_norm_backward(Call& c) {
     const bool streams = streams_images(s, to, sizeof(T));
     if (s.inside) {
       parallel_for(s.each(), grain(s.channels), [&](int64_t begin, int64_t end) {
-        run_vectorised<GradColumns<T>>(grad, from, to, static_cast<const T*>(k.a.data()),
+        run_vectorized<GradColumns<T>>(grad, from, to, static_cast<const T*>(k.a.data()),
                                        static_cast<const T*>(k.p.data()), static_cast<const T*>(k.q.data()),
                                        static_cast<const T*>(k.mean.data()), begin, end - begin, s.channels, streams);
       });
     } else {
       parallel_for(s.images * s.channels, grain(s.points), [&](int64_t begin, int64_t end) {
-        run_vectorised<GradRows<T>>(grad, from, to, static_cast<const GradCoefficients<T>*>(&k), begin, end - begin,
+        run_vectorized<GradRows<T>>(grad, from, to, static_cast<const GradCoefficients<T>*>(&k), begin, end - begin,
                                     s.channels, s.points, streams);
       });
     }
@@ -711,7 +700,7 @@ void run_batch_norm_backward(Call& c) {
 
 }  // namespace
 
-void register_normalization(Registry& r) {
+REGISTER(normalization) {
   const uint32_t kInternal = kFunctionOnly | kNotDifferentiable;
   r.add(
       "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, "

@@ -3,8 +3,8 @@
 // Note [Patches]
 // There are two ways to multiply a matrix with the patches of an image. Packing (gemm.h) copies each patch into panels: the
 // image is copied as often as the kernel has taps. The direct way copies the image once, so that nothing needs a check of
-// bounds afterwards: with its padding, and with the columns that one tap sees for neighbouring points side by side. A tap
-// is then a fixed distance in that copy, and vectors of neighbouring points are read where they lie. Both ways add the
+// bounds afterwards: with its padding, and with the columns that one tap sees for neighboring points side by side. A tap
+// is then a fixed distance in that copy, and vectors of neighboring points are read where they lie. Both ways add the
 // same products in the same order.
 #pragma once
 #include <cstdint>

@@ -67,7 +67,7 @@ struct DirectPatches {
 
   // ---- rows of results
 
-  // Up to three vectors of neighbouring points.
+  // Up to three vectors of neighboring points.
   struct Points {
     const T* b[3];
     T* c[3];

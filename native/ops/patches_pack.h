@@ -10,7 +10,7 @@ namespace {
 
 template <class T>
 struct PatchPacking {
-  // Neighbouring points in one row of the grid.
+  // Neighboring points in one row of the grid.
   struct Segment {
     int64_t image, d, h, w, count, to;
   };

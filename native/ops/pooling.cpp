@@ -6,8 +6,8 @@
 #include "base/checked.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
+#include "dispatch/registration.h"
 #include "ops/pooling_channels.h"
-#include "ops/register.h"
 
 namespace cresset {
 namespace {
@@ -519,7 +519,7 @@ void run_max_pool_gradient(Call& c) { run_unpool_with(c, true); }
 
 }  // namespace
 
-void register_pooling(Registry& r) {
+REGISTER(pooling) {
   const auto add = [&](const std::string& signature, Infer infer, Run run, const std::string& node) { r.add(signature.c_str(), infer, run, kFunctionOnly | kKnowsLayout, node.c_str()); };
   for (const char* dim : {"1", "2", "3"}) {
     const std::string d = dim;

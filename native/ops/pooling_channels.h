@@ -73,7 +73,7 @@ void for_image_rows(int64_t images, int64_t rows, int64_t work, F&& f) {
 }
 
 // The largest of what a window sees, for all channels of a point. Vectors of the compiler's own, since loops with a choice of value and place are
-// not vectorised: 11 times as fast (64 images of 32 x 32 x 32, windows of 2 x 2: 8 ms as loops, 0.7 ms so). Wider ones would be taken apart
+// not vectorized: 11 times as fast (64 images of 32 x 32 x 32, windows of 2 x 2: 8 ms as loops, 0.7 ms so). Wider ones would be taken apart
 // before this is inlined where they are known.
 template <class T, class Place>
 struct LargestOfPlaces {
@@ -132,7 +132,7 @@ void max_of_channels(const Axes& a, int64_t images, int64_t channels, const T* x
     Places places(a);
     for (int64_t w = 0; w < width; ++w) {
       const int64_t first = places.look(row / a[1].out, row % a[1].out, w), to = ((image * rows + row) * width + w) * channels;
-      run_vectorised<LargestOfPlaces<T, Place>>(x + image * in * channels, static_cast<const int64_t*>(places.seen.data()), static_cast<int64_t>(places.seen.size()), first, y + to, indices + to, channels);
+      run_vectorized<LargestOfPlaces<T, Place>>(x + image * in * channels, static_cast<const int64_t*>(places.seen.data()), static_cast<int64_t>(places.seen.size()), first, y + to, indices + to, channels);
     }
   });
 }
@@ -163,7 +163,7 @@ void mean_of_channels(const Axes& a, const Divisor& by, int64_t images, int64_t 
     const int64_t d = row / a[1].out, h = row % a[1].out;
     for (int64_t w = 0; w < width; ++w) {
       places.look(d, h, w);
-      run_vectorised<MeanOfPlaces<T>>(x + image * in * channels, static_cast<const int64_t*>(places.seen.data()), static_cast<int64_t>(places.seen.size()), divisor_of(a, by, d, h, w),
+      run_vectorized<MeanOfPlaces<T>>(x + image * in * channels, static_cast<const int64_t*>(places.seen.data()), static_cast<int64_t>(places.seen.size()), divisor_of(a, by, d, h, w),
                                       y + ((image * rows + row) * width + w) * channels, channels);
     }
   });
@@ -214,7 +214,7 @@ void mean_gradient_of_channels(const Axes& a, const Divisor& by, int64_t images,
     for (int64_t o = 0; o < out; ++o) {
       const int64_t d = o / a[2].out / a[1].out, h = o / a[2].out % a[1].out, w = o % a[2].out;
       places.look(d, h, w);
-      run_vectorised<ShareOut<T>>(dy + (image * out + o) * channels, divisor_of(a, by, d, h, w), sums, static_cast<const int64_t*>(places.seen.data()),
+      run_vectorized<ShareOut<T>>(dy + (image * out + o) * channels, divisor_of(a, by, d, h, w), sums, static_cast<const int64_t*>(places.seen.data()),
                                   static_cast<int64_t>(places.seen.size()), channels);
     }
   });

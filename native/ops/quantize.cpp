@@ -1,8 +1,8 @@
-// The product of integer matrices that quantised layers are made of: out[m][n] = sum over k of (input[m][k] - zero) * weight[n][k].
+// The product of integer matrices that quantized layers are made of: out[m][n] = sum over k of (input[m][k] - zero) * weight[n][k].
 #include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
-#include "ops/register.h"
+#include "dispatch/registration.h"
 
 namespace cresset {
 namespace {
@@ -16,7 +16,7 @@ struct IntegerDot {
   }
 };
 
-void infer_quantised_product(Call& c) {
+void infer_quantized_product(Call& c) {
   const Tensor input = c.tensor(0), weight = c.tensor(1);
   const auto fits = [](const Tensor& t) { return t.dtype() == Dtype::i8 || t.dtype() == Dtype::u8; };
   check(input.dim() == 2 && weight.dim() == 2 && input.size(1) == weight.size(1), "quantized_product: shapes ", list(input.sizes()), " and ", list(weight.sizes()), " do not fit");
@@ -24,7 +24,7 @@ void infer_quantised_product(Call& c) {
   c.promise({{input.size(0), weight.size(0)}}, Dtype::i32, input.device());
 }
 
-void run_quantised_product(Call& c) {
+void run_quantized_product(Call& c) {
   const Tensor wide = contiguous(convert(c.tensor(0), Dtype::i16)), weights = contiguous(convert(c.tensor(1), Dtype::i16)), out = c.out();
   const int16_t zero = static_cast<int16_t>(c.integer(2));
   const int64_t m = wide.size(0), k = wide.size(1), n = weights.size(0);
@@ -35,15 +35,15 @@ void run_quantised_product(Call& c) {
     for (int64_t block = begin; block < end; ++block)
       for (int64_t i = 0; i < m; ++i)
         for (int64_t j = block * kRows; j < std::min(n, (block + 1) * kRows); ++j)
-          run_vectorised<IntegerDot>(static_cast<const int16_t*>(shifted.data<int16_t>() + i * k), static_cast<const int16_t*>(weights.data<int16_t>() + j * k), k, out.data<int32_t>() + i * n + j);
+          run_vectorized<IntegerDot>(static_cast<const int16_t*>(shifted.data<int16_t>() + i * k), static_cast<const int16_t*>(weights.data<int16_t>() + j * k), k, out.data<int32_t>() + i * n + j);
   });
 }
 
 }  // namespace
 
-void register_quantize(Registry& r) {
+REGISTER(quantize) {
   constexpr uint32_t kInternal = kFunctionOnly | kMethodOnly;  // for cresset.ao, under no public name
-  r.add("quantized_product(Tensor input, Tensor weight, int zero_point) -> Tensor", infer_quantised_product, run_quantised_product, kNotDifferentiable | kInternal);
+  r.add("quantized_product(Tensor input, Tensor weight, int zero_point) -> Tensor", infer_quantized_product, run_quantized_product, kNotDifferentiable | kInternal);
 }
 
 }  // namespace cresset

@@ -5,9 +5,9 @@
 
 #include "base/parallel.h"
 #include "base/sample_gradients.h"
+#include "dispatch/registration.h"
 #include "ops/creation.h"
 #include "ops/random_kernels.h"
-#include "ops/register.h"
 
 namespace cresset {
 namespace {
@@ -747,7 +747,7 @@ void run_dropout_backward(Call& c) {
 
 }  // namespace
 
-void register_random(Registry& r) {
+REGISTER(random) {
 #define CRESSET_GENERATOR "Generator? generator=None"
   constexpr uint32_t constant = kNotDifferentiable, function = kNotDifferentiable | kFunctionOnly,
                      inplace = kMutates | kMethodOnly;
@@ -824,7 +824,7 @@ void register_random(Registry& r) {
   r.add("_fused_dropout(Tensor input, float p, " CRESSET_GENERATOR ") -> (Tensor output, Tensor mask)", infer_fused_dropout,
         run_fused_dropout, kFunctionOnly, "MulBackward0");
   r.add("native_dropout(Tensor input, float p, bool? train) -> (Tensor output, Tensor mask)", infer_native_dropout,
-        run_native_dropout, kFunctionOnly);
+        run_native_dropout, kFunctionOnly | kRandom);
   r.add("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor", infer_dropout_backward,
         run_dropout_backward);
 #undef CRESSET_GENERATOR

@@ -21,7 +21,7 @@ namespace {
   return static_cast<float>(static_cast<int32_t>(Twister::temper(word) & 0xffffffu)) * 0x1p-24f;
 }
 
-// An integer below 2^32 as a double, written so that it vectorises without 64-bit conversions.
+// An integer below 2^32 as a double, written so that it vectorizes without 64-bit conversions.
 [[gnu::always_inline]] inline double exact_double(uint32_t value) {
   return std::bit_cast<double>(0x4330000000000000u | uint64_t(value)) - 0x1p52;
 }
@@ -270,27 +270,27 @@ void transform_words(int64_t count, int64_t words_each, Twister& generator, Tran
 
 void uniforms(float* out, int64_t count, float from, float to, Twister& generator) {
   transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    if (from == 0 && to == 1) run_vectorised<UnitFloats>(words, out + begin, n);
-    else run_vectorised<UniformFloats>(words, out + begin, n, from, to);
+    if (from == 0 && to == 1) run_vectorized<UnitFloats>(words, out + begin, n);
+    else run_vectorized<UniformFloats>(words, out + begin, n, from, to);
   });
 }
 
 void uniforms(double* out, int64_t count, double from, double to, Twister& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run_vectorised<UnitDoubles>(words, out + begin, n);
-    if (from != 0 || to != 1) run_vectorised<ScaleDoubles>(out + begin, n, from, to);
+    run_vectorized<UnitDoubles>(words, out + begin, n);
+    if (from != 0 || to != 1) run_vectorized<ScaleDoubles>(out + begin, n, from, to);
   });
 }
 
 void normal_groups(float* out, int64_t count, float mean, float std, Twister& generator) {
   transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run_vectorised<NormalFloats>(words, out + begin, n, mean, std);
+    run_vectorized<NormalFloats>(words, out + begin, n, mean, std);
   });
 }
 
 void normal_groups(double* out, int64_t count, double mean, double std, Twister& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run_vectorised<UnitDoubles>(words, out + begin, n);
+    run_vectorized<UnitDoubles>(words, out + begin, n);
     for (double* group = out + begin; group != out + begin + n; group += 16) {
       for (int j = 0; j < 8; ++j) {
         const double radius = std::sqrt(-2 * std::log(1 - group[j]));
@@ -304,14 +304,14 @@ void normal_groups(double* out, int64_t count, double mean, double std, Twister&
 
 void exponentials(float* out, int64_t count, double lambda, Twister& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run_vectorised<ExponentialFloats>(words, out + begin, n, lambda);
+    run_vectorized<ExponentialFloats>(words, out + begin, n, lambda);
   });
 }
 
 void exponentials(double* out, int64_t count, double lambda, Twister& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     double* piece = out + begin;
-    run_vectorised<UnitDoubles>(words, piece, n);
+    run_vectorized<UnitDoubles>(words, piece, n);
     for (int64_t i = 0; i < n; ++i) piece[i] = -1.0 / lambda * std::log1p(-piece[i]);
   });
 }
@@ -319,7 +319,7 @@ void exponentials(double* out, int64_t count, double lambda, Twister& generator)
 void cauchys(double* out, int64_t count, double median, double sigma, Twister& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     double* piece = out + begin;
-    run_vectorised<UnitDoubles>(words, piece, n);
+    run_vectorized<UnitDoubles>(words, piece, n);
     for (int64_t i = 0; i < n; ++i)
       piece[i] = std::fma(sigma, std::tan(std::numbers::pi * (piece[i] - 0.5)), median);
   });
@@ -329,7 +329,7 @@ void geometrics(double* out, int64_t count, double p, Twister& generator) {
   const double log_failure = std::log1p(-p);
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
     double* piece = out + begin;
-    run_vectorised<UnitDoubles>(words, piece, n);
+    run_vectorized<UnitDoubles>(words, piece, n);
     for (int64_t i = 0; i < n; ++i) piece[i] = std::ceil(std::log(piece[i]) / log_failure);
   });
 }
@@ -337,19 +337,19 @@ void geometrics(double* out, int64_t count, double p, Twister& generator) {
 void coins(bool* out, int64_t count, double p, Twister& generator) {
   const auto limit = static_cast<int64_t>(std::ceil(p * 0x1p53));
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run_vectorised<Coins>(words, out + begin, n, limit);
+    run_vectorized<Coins>(words, out + begin, n, limit);
   });
 }
 
 void integers(int64_t* out, int64_t count, uint64_t range, int64_t base, Twister& generator) {
   if (range < uint64_t(1) << 28) {
     transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-      run_vectorised<SmallIntegers>(words, out + begin, n, static_cast<uint32_t>(range), base);
+      run_vectorized<SmallIntegers>(words, out + begin, n, static_cast<uint32_t>(range), base);
     });
   } else {
     transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
       auto* piece = reinterpret_cast<uint64_t*>(out + begin);
-      run_vectorised<Draws64>(words, piece, n);
+      run_vectorized<Draws64>(words, piece, n);
       for (int64_t i = 0; i < n; ++i) piece[i] = piece[i] % range + static_cast<uint64_t>(base);
     });
   }
@@ -357,13 +357,13 @@ void integers(int64_t* out, int64_t count, uint64_t range, int64_t base, Twister
 
 void draws(uint32_t* out, int64_t count, Twister& generator) {
   transform_words(count, 1, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run_vectorised<Draws32>(words, out + begin, n);
+    run_vectorized<Draws32>(words, out + begin, n);
   });
 }
 
 void draws(uint64_t* out, int64_t count, Twister& generator) {
   transform_words(count, 2, generator, [=](uint32_t* words, int64_t begin, int64_t n) {
-    run_vectorised<Draws64>(words, out + begin, n);
+    run_vectorized<Draws64>(words, out + begin, n);
   });
 }
 

@@ -45,7 +45,7 @@ T convert(Value value) {
   else return static_cast<T>(value);
 }
 
-// The distance between neighbours of an integer too large for T to hold exactly.
+// The distance between neighbors of an integer too large for T to hold exactly.
 template <class T>
 int64_t spacing(int64_t value) {
   const uint64_t magnitude = value < 0 ? -static_cast<uint64_t>(value) : static_cast<uint64_t>(value);

@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/parallel.h"
-#include "ops/register.h"
+#include "dispatch/registration.h"
 #include "tensor/blocks.h"
 
 namespace cresset {
@@ -182,7 +182,7 @@ void run_triangle(Call& c) {
 
 }  // namespace
 
-void register_rearrange(Registry& r) {
+REGISTER(rearrange) {
   r.add("flip(Tensor input, int[...] dims) -> Tensor", infer_flip, run_flip);
   r.add("roll(Tensor input, int[1] shifts, int[1]? dims=[]) -> Tensor", infer_roll, run_roll, kAnyDevice);
   r.add("repeat(Tensor input, int[...] repeats) -> Tensor", infer_repeat, run_repeat, kMethodOnly | kAnyDevice);

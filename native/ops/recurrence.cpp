@@ -3,10 +3,11 @@
 
 #include <string_view>
 
+#include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
+#include "dispatch/registration.h"
 #include "ops/recurrence_layer.h"
-#include "ops/register.h"
 
 namespace cresset {
 namespace {
@@ -71,7 +72,7 @@ void check_tensor(const char* name, const Call& c, int i, DimsView sizes) {
 // The arguments are (input, hx, cx?, w_ih, w_hh, b_ih?, b_hh?, w_hr?, batch_sizes, mode, reverse, keep).
 void infer_recurrence(Call& c) {
   const Tensor input = c.tensor(0);
-  const bool half = (input.dtype() == Dtype::f16 || input.dtype() == Dtype::bf16) && input.device().type == DeviceType::cuda;
+  const bool half = (input.dtype() == Dtype::f16 || input.dtype() == Dtype::bf16) && is_accelerator(input.device());
   check_implemented(half || input.dtype() == Dtype::f32 || input.dtype() == Dtype::f64, '"', kName, "\" not implemented for '", facts(input.dtype()).legacy, "'");
   const RecurrentLayer l(input, c.tensor(1), c.tensor(4), c.integers(8), c.text(9));
   check(c.has(2) == (l.cell == Cell::lstm), kName, ": an LSTM has a cell, others have none");
@@ -211,7 +212,7 @@ void run_recurrence_backward(Call& c) { c.tensor(3).dtype() == Dtype::f64 ? run_
 
 }  // namespace
 
-void register_recurrence(Registry& r) {
+REGISTER(recurrence) {
   r.add(
       "_recurrence(Tensor input, Tensor hx, Tensor? cx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? w_hr, int[] batch_sizes, str mode, bool reverse, bool "
       "keep) -> (Tensor output, Tensor hy, Tensor cy, Tensor reserve)",

@@ -3,6 +3,8 @@
 // reduction_moments.cpp.
 #include "ops/reduction.h"
 
+#include "dispatch/registration.h"
+
 namespace cresset {
 namespace {
 
@@ -356,9 +358,7 @@ void run_count_nonzero(Call& c) {
 
 }  // namespace
 
-void register_reduction_moments(Registry& r);  // reduction_moments.cpp
-
-void register_reduction(Registry& r) {
+REGISTER(reduction) {
   r.add("sum.all(Tensor input, *, ScalarType? dtype=None) -> Tensor", infer_sum<Form::all>, run_sum<Form::all>);
   r.add("sum(Tensor input, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         infer_sum<Form::dims>, run_sum<Form::dims>, 0, "SumBackward1");
@@ -397,7 +397,6 @@ void register_reduction(Registry& r) {
   r.add("count_nonzero(Tensor input, int[...]? dim=None) -> Tensor", infer_count_nonzero, run_count_nonzero,
         kNotDifferentiable);
 
-  register_reduction_moments(r);
 }
 
 }  // namespace cresset

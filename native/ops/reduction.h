@@ -73,7 +73,7 @@ struct Extreme {
   CRESSET_INLINE T map(T x) { return x; }
   CRESSET_INLINE bool beats(T b, T a) { return kLargest ? b > a : b < a; }
   CRESSET_INLINE T ordered(T a, T b) { return beats(b, a) ? b : a; }
-  // Two choices of one condition each: in this form the compiler vectorises them.
+  // Two choices of one condition each: in this form the compiler vectorizes them.
   CRESSET_INLINE T combine(T a, T b) {
     const T winner = ordered(a, b);
     return b != b ? b : winner;

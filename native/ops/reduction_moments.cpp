@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/vector_math.h"
+#include "dispatch/registration.h"
 #include "ops/reduction.h"
 
 namespace cresset {
@@ -493,7 +494,7 @@ void variance_and_mean(const Tensor& t, uint64_t reduced, double correction, con
     run_fold(t, reduced, make_fold(VarianceAndMean<float>{{correction, false}}), outs);
 }
 
-void register_reduction_moments(Registry& r) {
+REGISTER(reduction_moments) {
   r.add("logsumexp(Tensor input, int[1] dim, bool keepdim=False) -> Tensor", infer_logsumexp, run_logsumexp);
   add_spread<false, false>(r, "var", 0);
   add_spread<false, true>(r, "std", 0);

@@ -2,7 +2,7 @@
 #include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
-#include "ops/register.h"
+#include "dispatch/registration.h"
 
 namespace cresset {
 namespace {
@@ -45,7 +45,7 @@ struct Weights {
   }
   void blend(const uint8_t* x, int64_t step, int64_t j, int64_t columns, uint8_t* out) const {
     for (int64_t c = 0; c < columns; c += kColumns)
-      run_vectorised<BlendRows>(x + first[j] * step + c, step, values + j * taps, used[j], bits, std::min(kColumns, columns - c), out + c);
+      run_vectorized<BlendRows>(x + first[j] * step + c, step, values + j * taps, used[j], bits, std::min(kColumns, columns - c), out + c);
   }
 };
 
@@ -100,7 +100,7 @@ void run_resized_bytes(Call& c) {
 
 }  // namespace
 
-void register_resampling(Registry& r) {
+REGISTER(resampling) {
   constexpr uint32_t kInternal = kFunctionOnly | kMethodOnly;  // for cresset.nn.functional, under no public name
   r.add("resized_bytes(Tensor input, int dim, Tensor first, Tensor weights, int bits) -> Tensor", infer_resized_bytes, run_resized_bytes, kNotDifferentiable | kInternal);
 }

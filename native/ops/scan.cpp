@@ -6,6 +6,7 @@
 
 #include "base/parallel.h"
 #include "base/vector_math.h"
+#include "dispatch/registration.h"
 #include "ops/reduction.h"
 
 namespace cresset {
@@ -183,7 +184,7 @@ void run_cummax(Call& c) {
 
 }  // namespace
 
-void register_scan(Registry& r) {
+REGISTER(scan) {
   r.add("cumsum(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor", infer_cumulative,
         run_cumulative<RunningSum>, kInplace | kWritesWhole);
   r.add("cumprod(Tensor input, int dim, *, ScalarType? dtype=None) -> Tensor", infer_cumulative,

@@ -6,8 +6,8 @@
 #include <limits>
 #include <string>
 
+#include "dispatch/registration.h"
 #include "ops/indexed_walk.h"
-#include "ops/register.h"
 #include "tensor/blocks.h"
 
 namespace cresset {
@@ -635,7 +635,7 @@ void write_index_put(const Call& c, const Tensor& target) {
 
 }  // namespace
 
-void register_scatter(Registry& r) {
+REGISTER(scatter) {
   add_writer<write_scatter_src>(r, "scatter", "(Tensor input, int dim, Tensor index, Tensor src)", infer_scatter_src);
   add_writer<write_scatter_value>(r, "scatter.value", "(Tensor input, int dim, Tensor index, Scalar value)",
                                   infer_scatter_value, kMethodOnly | kWritesApart, "ScatterBackward1");

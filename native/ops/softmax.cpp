@@ -5,6 +5,8 @@
 // run side by side. The halves are computed in float.
 #include "base/parallel.h"
 #include "base/vector_math.h"
+#include "dispatch/registration.h"
+#include "ops/computed.h"
 #include "ops/reduction.h"
 #include "tensor/blocks.h"
 
@@ -130,19 +132,6 @@ void for_each_part(const AlongDim& l, Rows&& rows, Columns&& columns) {
   });
 }
 
-template <class F>
-void visit_computed(Dtype d, const char* who, F&& f) {
-  check_implemented(is_floating(d) && size_of(d) > 1, '"', who, "\" not implemented for '", legacy_name(d), "'");
-  if (d == Dtype::f64)
-    f.template operator()<double>();
-  else
-    f.template operator()<float>();
-}
-template <class T>
-Tensor ready(const Tensor& t) {
-  return contiguous(convert(t, dtype_of<T>));
-}
-
 template <bool kLog>
 void run_softmax(Call& c) {
   const Tensor out = c.out();
@@ -156,10 +145,10 @@ void run_softmax(Call& c) {
     for_each_part(
         l,
         [&](int64_t row, int64_t rows) {
-          run_vectorised<SoftmaxRows<T, kLog>>(from + row * l.n, to + row * l.n, rows, l.n, streams);
+          run_vectorized<SoftmaxRows<T, kLog>>(from + row * l.n, to + row * l.n, rows, l.n, streams);
         },
         [&](int64_t at, int64_t count) {
-          run_vectorised<SoftmaxColumns<T, kLog>>(from + at, to + at, l.n, l.inner, count);
+          run_vectorized<SoftmaxColumns<T, kLog>>(from + at, to + at, l.n, l.inner, count);
         });
     if (y.get() != out.get()) copy_into(out, y);
   });
@@ -189,10 +178,10 @@ void run_gradient(Call& c) {
     for_each_part(
         l,
         [&](int64_t row, int64_t rows) {
-          run_vectorised<GradientRows<T, kLog>>(a + row * l.n, b + row * l.n, to + row * l.n, rows, l.n, streams);
+          run_vectorized<GradientRows<T, kLog>>(a + row * l.n, b + row * l.n, to + row * l.n, rows, l.n, streams);
         },
         [&](int64_t at, int64_t count) {
-          run_vectorised<GradientColumns<T, kLog>>(a + at, b + at, to + at, l.n, l.inner, count);
+          run_vectorized<GradientColumns<T, kLog>>(a + at, b + at, to + at, l.n, l.inner, count);
         });
     if (result.get() != out.get()) copy_into(out, result);
   });
@@ -207,9 +196,7 @@ void infer_gradient(Call& c) {
 
 }  // namespace
 
-void register_normalization(Registry& r);  // normalization.cpp
-
-void register_softmax(Registry& r) {
+REGISTER(softmax) {
   r.add("softmax(Tensor input, int dim, ScalarType? dtype=None) -> Tensor", infer_softmax<false>, run_softmax<false>);
   r.add("log_softmax(Tensor input, int dim, ScalarType? dtype=None) -> Tensor", infer_softmax<true>, run_softmax<true>);
   r.add("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType? input_dtype=None) -> Tensor",
@@ -217,7 +204,6 @@ void register_softmax(Registry& r) {
   r.add(
       "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType? input_dtype=None) -> Tensor",
       infer_gradient, run_gradient<true>, kFunctionOnly);
-  register_normalization(r);
 }
 
 }  // namespace cresset

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "base/parallel.h"
+#include "dispatch/registration.h"
 #include "ops/ordered_items.h"
-#include "ops/register.h"
 
 namespace cresset {
 namespace {
@@ -336,7 +336,7 @@ void run_mode(Call& c) {
 
 }  // namespace
 
-void register_sorting(Registry& r) {
+REGISTER(sorting) {
   r.add(
       "sort(Tensor input, int dim=-1, bool descending=False, *, bool? stable=None) -> (Tensor values, Tensor indices)",
       infer_sort, run_sort, kWritesWhole);

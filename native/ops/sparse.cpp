@@ -3,7 +3,7 @@
 #include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
-#include "ops/register.h"
+#include "dispatch/registration.h"
 
 namespace cresset {
 namespace {
@@ -93,7 +93,7 @@ void product(const Tensor& crow, const Tensor& col, const Tensor& values, const 
       const int64_t first = r[i], count = r[i + 1] - first;
       if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
         if (n > 1) {
-          run_vectorised<ProductRow<T>>(c + first, v + first, count, d, n, to + i * n, n);
+          run_vectorized<ProductRow<T>>(c + first, v + first, count, d, n, to + i * n, n);
           continue;
         }
       }
@@ -168,7 +168,7 @@ void run_sampled(Call& c) {
         for (int64_t e = r[i]; e < r[i + 1]; ++e) {
           const T *x = a + i * n, *y = b + cols[e] * n;
           if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-            run_vectorised<Dot<T>>(x, y, n, to + e);
+            run_vectorized<Dot<T>>(x, y, n, to + e);
           } else {
             opmath<T> sum = opmath<T>(0);
             for (int64_t k = 0; k < n; ++k) sum += static_cast<opmath<T>>(x[k]) * static_cast<opmath<T>>(y[k]);
@@ -202,7 +202,7 @@ void run_sort_rows(Call& c) {
 
 }  // namespace
 
-void register_sparse(Registry& r) {
+REGISTER(sparse) {
   constexpr uint32_t kInternal = kFunctionOnly | kMethodOnly;  // for cresset.sparse, under no public name
   r.add("sparse_product(Tensor crow, Tensor col, Tensor values, Tensor dense) -> Tensor", infer_product, run_product, kInternal);
   r.add("sparse_sampled_product(Tensor crow, Tensor col, Tensor left, Tensor right) -> Tensor", infer_sampled, run_sampled, kInternal);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "dispatch/call.h"
-#include "ops/register.h"
 #include "tensor/blocks.h"
 #include "tensor/convert.h"
 
@@ -18,8 +18,6 @@ const UpdateVariant* find_update(const char* name, int flags) {
     if (all[i].flags == flags && !std::strcmp(all[i].name, name)) return all + i;
   return nullptr;
 }
-
-void (*run_update_on_device)(const char*, std::vector<UpdateGroup>&, const Tensor&, const Tensor&) = nullptr;
 
 double read_single(const Tensor& t) {
   if (t.dtype() == Dtype::f32) return *t.data<float>();

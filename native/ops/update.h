@@ -34,8 +34,12 @@ void run_update(UpdateGroup& group);
 // After a step: what was copied is written back, the versions go up, and the singles on the CPU move on.
 void finish_update(UpdateGroup& group);
 
-// The step of all groups, whose parameters are on devices with a backend. `scale` and `found` are undefined, or one float each on the device: the
-// gradients are divided by `scale` first, and nothing happens when `found` is not zero. The backend sets it.
-extern void (*run_update_on_device)(const char* who, std::vector<UpdateGroup>& groups, const Tensor& scale, const Tensor& found);
+// The step of all groups, whose parameters are on devices of one kind: what a Backend runs. `scale` and `found` are undefined, or one float each on
+// the device: the gradients are divided by `scale` first, and nothing happens when `found` is not zero. The CPU has neither.
+struct UpdateLaunch {
+  const char* who;
+  std::vector<UpdateGroup>& groups;
+  const Tensor &scale, &found;
+};
 
 }  // namespace cresset

@@ -1,6 +1,6 @@
 // Operators whose result is the same memory seen differently.
 #include "base/checked.h"
-#include "ops/register.h"
+#include "dispatch/registration.h"
 
 namespace cresset {
 namespace {
@@ -332,7 +332,7 @@ void run_imag(Call& c) { component(c, 1); }
 
 }  // namespace
 
-void register_view(Registry& r) {
+REGISTER(view) {
   r.add("detach(Tensor input) -> Tensor", nullptr, run_alias, kView | kNotDifferentiable);
   r.add("alias(Tensor input) -> Tensor", nullptr, run_alias, kView | kFunctionOnly);
   r.add("select(Tensor input, int dim, int index) -> Tensor", nullptr, run_select, kView);

@@ -57,7 +57,7 @@ struct RowWriter {
 void gather(char* to, const char* from, DimsView sizes, DimsView strides, int64_t begin, int64_t n, int64_t width);
 void scatter(char* to, const char* from, DimsView sizes, DimsView strides, int64_t begin, int64_t n, int64_t width);
 
-// Orders dimensions from the largest stride of the first operand to the smallest and merges neighbours that all operands walk alike.
+// Orders dimensions from the largest stride of the first operand to the smallest and merges neighbors that all operands walk alike.
 // strides[k] are the strides of operand k. Returns the new rank.
 int64_t coalesce(Dims& sizes, Dims* const* strides, int count);
 

@@ -68,9 +68,9 @@ void convert_loop(const char* from, char* to, int64_t n) {
     std::memcpy(to, from, static_cast<size_t>(n) * sizeof(To));
   } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, Half>) {
     const int64_t done = narrow_most(a, b, n);
-    run_vectorised<ConvertLoop<From, To>>(a + done, b + done, n - done);
+    run_vectorized<ConvertLoop<From, To>>(a + done, b + done, n - done);
   } else if constexpr (is_hot<From, To>) {
-    run_vectorised<ConvertLoop<Stored<From>, To>>(a, b, n);
+    run_vectorized<ConvertLoop<Stored<From>, To>>(a, b, n);
   } else {
     ConvertLoop<Stored<From>, To>::template run<HardwareFma>(a, b, n);
   }

@@ -33,7 +33,7 @@ inline To convert_element(From v) {
     } else if constexpr (sizeof(To) >= 4 && std::is_signed_v<To>) {
       return static_cast<To>(v);
     } else if constexpr (sizeof(To) == 1 && std::is_same_v<From, float>) {
-      // The same byte as by way of 64 bits, and it vectorises: a float beyond the 32 bits is a multiple of 256.
+      // The same byte as by way of 64 bits, and it vectorizes: a float beyond the 32 bits is a multiple of 256.
       return static_cast<To>(static_cast<int32_t>(v));
     } else {
       return static_cast<To>(static_cast<int64_t>(v));

@@ -5,6 +5,7 @@
 #include "tensor/backend.h"
 #include "tensor/blocks.h"
 #include "tensor/convert.h"
+#include "tensor/on_cpu.h"
 #include "tensor/tensor.h"
 #include "tensor/transpose.h"
 
@@ -33,14 +34,16 @@ void copy_into(const Tensor& to, const Tensor& from, bool non_blocking) {
     expanded_strides("copy_", from, to.sizes());
     return;
   }
-  if (has_backend(to.device()) || has_backend(from.device())) {
+  if (to.is_meta() || from.is_meta()) {
     expanded_strides("copy_", from, to.sizes());
-    if (!to.is_meta() && !from.is_meta()) backend_of(has_backend(to.device()) ? to.device() : from.device()).copy(to, from, non_blocking);
     return;
   }
+  backend_of(is_accelerator(to.device()) ? to.device() : from.device()).copy(to, from, non_blocking);
+}
+
+void copy_on_cpu(const Tensor& to, const Tensor& from) {
   Operand operands[2] = {{to.bytes(), to.dtype(), from.dtype(), to.strides()},
                          {from.bytes(), from.dtype(), from.dtype(), expanded_strides("copy_", from, to.sizes())}};
-  if (to.is_meta() || from.is_meta()) return;
   check(!to.storage()->read_only, "copy_: the memory of the destination is read-only");
   Dims sizes = to.sizes();
   Dims* strides[2] = {&operands[0].strides, &operands[1].strides};
@@ -123,7 +126,10 @@ void fill_loop(char* const* p, const void* context, int64_t n) {
 
 void fill(const Tensor& t, Scalar value) {
   if (t.is_meta() || t.numel() == 0) return;
-  if (has_backend(t.device())) return backend_of(t.device()).fill(t, value);
+  backend_of(t.device()).fill(t, value);
+}
+
+void fill_on_cpu(const Tensor& t, const Scalar& value) {
   FillContext context{{}, size_of(t.dtype())};
   const auto store = [&](auto v) { std::memcpy(context.value, &v, sizeof v); };
   switch (t.dtype()) {
@@ -144,7 +150,10 @@ Scalar item(const Tensor& t) {
   }
   check(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
   check(!t.is_meta(), "Tensor.item() cannot be called on meta tensors");
-  if (has_backend(t.device())) return backend_of(t.device()).item(t);
+  return backend_of(t.device()).item(t);
+}
+
+Scalar item_on_cpu(const Tensor& t) {
   const Dtype d = t.dtype();
   if (d == Dtype::b8) return Scalar(*t.data<uint8_t>() != 0);
   if (d == Dtype::u64) {

@@ -5,6 +5,7 @@
 #include "base/fork_lock.h"
 #include "base/parallel.h"
 #include "tensor/backend.h"
+#include "tensor/on_cpu.h"
 #include "tensor/transpose.h"
 
 namespace cresset {
@@ -18,7 +19,10 @@ ForkLock& layout_lock() {
 }  // namespace
 
 void transpose_matrices(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width, Device device) {
-  if (has_backend(device)) return backend_of(device).transpose_matrices(to, from, count, rows, columns, width, device.index);
+  backend_of(device).transpose_matrices(to, from, count, rows, columns, width, device.index);
+}
+
+void transpose_on_cpu(void* to, const void* from, int64_t count, int64_t rows, int64_t columns, int64_t width) {
   const int64_t size = rows * columns;
   visit_width(width, [&]<class T>() {
     parallel_for(count, std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(size, 1)), [&](int64_t begin, int64_t end) {

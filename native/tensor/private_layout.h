@@ -1,7 +1,7 @@
 // The private layout of images: what lies channel by channel to everyone who looks may lie point by point in memory.
 //
 // Note [Private layout]
-// Convolutions are fastest when the channels of a point are neighbours in memory, and so is everything that follows
+// Convolutions are fastest when the channels of a point are neighbors in memory, and so is everything that follows
 // them, while users expect (and PyTorch reports) contiguous images. So a Storage may hold the bytes of one contiguous
 // tensor (images, channels, points...) as [image][point][channel], with a PrivateLayout that says so. Sizes, strides and
 // offsets of its tensors stay what they are to the user.

@@ -7,13 +7,11 @@
 #include "base/error.h"
 #include "tensor/allocator.h"
 #include "tensor/backend.h"
-#include "tensor/pinned.h"
 #include "tensor/private_layout.h"
 
 namespace cresset {
 
 void (*release_code)(void*) = nullptr;
-PinnedHost pinned_host;
 
 void* Storage::operator new(size_t bytes) { return allocate_cell(bytes); }
 void Storage::operator delete(void* p, size_t bytes) { free_cell(p, bytes); }
@@ -46,18 +44,15 @@ Storage::~Storage() {
 }
 
 Memory allocate_memory(int64_t bytes, Device device) {
-  if (device.is_cpu()) return {static_cast<char*>(allocate_host(static_cast<size_t>(bytes))), nullptr};
-  check(device.type == DeviceType::cuda, "PyTorch is not linked with support for ", name_of(device.type), " devices (asked for memory on ", device, ")");
-  return backend_of(device).allocate(bytes, device.index);
+  Backend* const backend = find_backend(device);
+  check(backend, "PyTorch is not linked with support for ", name_of(device.type), " devices (asked for memory on ", device, ")");
+  return backend->allocate(bytes, device.index);
 }
 
-void free_memory(Memory memory, int64_t bytes, Device device) {
-  if (device.is_cpu()) free_host(memory.data, static_cast<size_t>(bytes));
-  else backend_of(device).free(memory, device.index);
-}
+void free_memory(Memory memory, int64_t bytes, Device device) { backend_of(device).free(memory, bytes, device.index); }
 
 RefPtr<Storage> Storage::allocate(int64_t bytes, Device device) {
-  if (device.index == kPinned && device.is_cpu()) [[unlikely]] return pinned_host.allocate(bytes);
+  if (device.index == kPinned && device.is_cpu()) [[unlikely]] return pinning_backend()->allocate_pinned(bytes);
   RefPtr<Storage> s(new Storage);
   s->device = resolve(device);
   s->bytes = bytes;
@@ -153,8 +148,7 @@ void Storage::resize(int64_t wanted) {
     const Memory bigger = wanted ? allocate_memory(wanted, device) : Memory{};
     if (data) {
       const int64_t kept = std::min(bytes, wanted);
-      if (kept && device.is_cpu()) std::memcpy(bigger.data, data, static_cast<size_t>(kept));
-      else if (kept) backend_of(device).copy_bytes(bigger.data, data, kept, device.index);
+      if (kept) backend_of(device).copy_bytes(bigger.data, data, kept, device.index);
       free_memory({data, block}, bytes, device);
     }
     data = bigger.data;

@@ -40,8 +40,8 @@ KERNELS = {
         for kernel in range(8) for t, threads, vector in (("bf16", 512, 8),)
     ],
     "normalization.cuh": [
-        f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_{p} STATISTIC=dtype_{p} CENTRED={centred} THREADS={threads} VECTOR={vector} PER={per}"
-        for kernel in range(6) for t, p, centred, threads, vector, per in (("bf16", "f32", kernel % 2, 128 >> kernel, 8, 4),)
+        f"KERNEL={kernel} ELEMENT=dtype_{t} PARAMETER=dtype_{p} STATISTIC=dtype_{p} CENTERED={centered} THREADS={threads} VECTOR={vector} PER={per}"
+        for kernel in range(6) for t, p, centered, threads, vector, per in (("bf16", "f32", kernel % 2, 128 >> kernel, 8, 4),)
     ],
     "pooling.cuh": [
         f"{kernel} T=dtype_{t} ADAPTIVE={adaptive} LAST={last} BIG=0 VECTOR={(16 // {'i64': 8, 'f32': 4, 'c64': 8}.get(t, 2)) if last else 1}"
@@ -82,10 +82,9 @@ KERNELS = {
                        "DIRICHLET_GRADIENT")
     ],
     "scaling.cuh": [""],
-    "compare.cuh": [
-        "SEARCH T=dtype_f32 R=dtype_i64", "SEARCH T=dtype_i8 R=dtype_i32", "EXTREMES T=dtype_i64", "EXTREMES T=dtype_bf16", "COUNT T=dtype_i64",
-        "INTERVALS T=dtype_f16", "INTERVALS T=dtype_f64",
-    ],
+    "compare.cuh": ["T=dtype_f32 R=dtype_i64", "T=dtype_i8 R=dtype_i32"],
+    "extremes.cuh": ["T=dtype_i64", "T=dtype_bf16"],
+    "histogram.cuh": ["COUNT", "INTERVALS T=dtype_f16", "INTERVALS T=dtype_f64"],
     "sorting.cuh": [
         *(f"ROWS T=dtype_{t} ITEMS={items} CHOSEN={chosen}" for t, items, chosen in (("f32", 1, 0), ("f64", 8, 0), ("bf16", 4, 1))),
         "KEYS T=dtype_f16", "KEYS T=dtype_u64", "TAKE T=dtype_b8", "SELECT T=dtype_f32", "SELECT T=dtype_i64", "MIDDLE T=dtype_bf16",

@@ -31,7 +31,7 @@ CRESSET_INLINE A shuffle_up(const A& a, int by) {
   return __builtin_bit_cast(A, parts);
 }
 
-// Over groups of LANES neighbouring lanes (a power of two up to 32); every lane gets the result.
+// Over groups of LANES neighboring lanes (a power of two up to 32); every lane gets the result.
 template <int LANES, class T>
 CRESSET_INLINE T sum_lanes(T x) {
 #pragma unroll

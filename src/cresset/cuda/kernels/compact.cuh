@@ -1,5 +1,5 @@
 // Where flags are set: counting them tile by tile, and writing down their places or ranks. COUNT, SUM, PLACES, RANKS, COORDINATES: which kernel is
-// wanted. A thread looks at 16 neighbouring flags (bytes, zero or not), a block at a tile of 4096.
+// wanted. A thread looks at 16 neighboring flags (bytes, zero or not), a block at a tile of 4096.
 #pragma once
 #include "digits.cuh"
 #include "divider.cuh"

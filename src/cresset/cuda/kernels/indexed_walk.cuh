@@ -202,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(256) combine_sorted(const Walk w, c
 #if defined(SLICES) || defined(CROSSING)
 constexpr int kWindow = 32, kLanes = 128;
 
-// Slices sorted by the place they go to, in windows of 32. A lane is VECTOR neighbouring elements of a slice.
+// Slices sorted by the place they go to, in windows of 32. A lane is VECTOR neighboring elements of a slice.
 struct Slices {
   int64_t lanes, lane_blocks, n;
   T* target;

@@ -1,7 +1,7 @@
 // Layer and RMS normalization of rows, y = (x - mean) rstd weight + bias, and the gradients. A row stays in registers; one
 // too long for that is walked several times.
 //
-// -D options: ELEMENT, PARAMETER (weight and bias), STATISTIC (mean and rstd), CENTRED (0: RMS normalization), KERNEL (see
+// -D options: ELEMENT, PARAMETER (weight and bias), STATISTIC (mean and rstd), CENTERED (0: RMS normalization), KERNEL (see
 // the entries), and those of rows.cuh. A weight or bias that is null counts as 1 or 0.
 #pragma once
 #include "rows.cuh"
@@ -49,11 +49,11 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
 #pragma unroll
     for (int k = 0; k < VECTOR; ++k) {
       values[p][k] = there ? convert<C>(loaded[p][k]) : C(0);
-      if (CENTRED) mean += values[p][k];
+      if (CENTERED) mean += values[p][k];
       else squares += values[p][k] * values[p][k];
     }
   }
-#if CENTRED
+#if CENTERED
   // Each warp sums squares about its own mean; then the moments of the warps are brought together, which takes one barrier.
   int count = 0;
   const int first = place_in_row() / 32 * 32;
@@ -83,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
   const C rstd = 1 / math::sqrt(squares / static_cast<C>(n) + static_cast<C>(eps));
   if (!exists) return;
   if (place == 0) {
-    if (CENTRED) means[row] = convert<S>(mean);
+    if (CENTERED) means[row] = convert<S>(mean);
     rstds[row] = convert<S>(rstd);
   }
 #pragma unroll
@@ -95,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
     load_parameters(b, bias, at, C(0));
     Vector<T, VECTOR> out;
 #pragma unroll
-    for (int k = 0; k < VECTOR; ++k) out[k] = convert<T>((CENTRED ? values[p][k] - mean : values[p][k]) * rstd * w[k] + b[k]);
+    for (int k = 0; k < VECTOR; ++k) out[k] = convert<T>((CENTERED ? values[p][k] - mean : values[p][k]) * rstd * w[k] + b[k]);
     store_vector(y + at, out);
   }
 }
@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
   y += row * n;
   const RowWalk walk(x, y, n);
   C mean = 0, squares = 0;
-#if CENTRED
+#if CENTERED
   walk.visit(
       [&](int64_t i) { return load_vector<VECTOR>(x + i); },
       [&](int64_t i, const Vector<T, VECTOR>& v) {
@@ -128,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
       [&](int64_t i) { squares += (convert<C>(x[i]) - mean) * (convert<C>(x[i]) - mean); });
   const C rstd = 1 / math::sqrt(sum_of_row<1>(squares) / static_cast<C>(n) + static_cast<C>(eps));
   if (threadIdx.x == 0) {
-    if (CENTRED) means[row] = convert<S>(mean);
+    if (CENTERED) means[row] = convert<S>(mean);
     rstds[row] = convert<S>(rstd);
   }
   const auto made = [&](T v, int64_t i) { return convert<T>((convert<C>(v) - mean) * rstd * parameter(weight, i, C(1)) + parameter(bias, i, C(0))); };
@@ -163,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
       grads[p] = load_vector<VECTOR>(g + place + p * THREADS * VECTOR);
       values[p] = load_vector<VECTOR>(x + place + p * THREADS * VECTOR);
     }
-  const C mean = exists && CENTRED ? convert<C>(means[row]) : C(0), rstd = exists ? convert<C>(rstds[row]) : C(0);
+  const C mean = exists && CENTERED ? convert<C>(means[row]) : C(0), rstd = exists ? convert<C>(rstds[row]) : C(0);
   C level = 0, slope = 0;
 #pragma unroll
   for (int p = 0; p < PER; ++p) {
@@ -179,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
     }
   }
   const Pair<C> sums = sums_of_row<0>(level, slope);
-  level = CENTRED ? sums.first / static_cast<C>(n) : C(0);
+  level = CENTERED ? sums.first / static_cast<C>(n) : C(0);
   slope = sums.second / static_cast<C>(n);
 #pragma unroll
   for (int p = 0; p < PER; ++p) {
@@ -205,7 +205,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
   RowWalk walk(g, x, n);
   const RowWalk other(g, dx, n);
   if (other.vectors == 0) walk = other;
-  const C mean = CENTRED ? convert<C>(means[row]) : C(0), rstd = convert<C>(rstds[row]);
+  const C mean = CENTERED ? convert<C>(means[row]) : C(0), rstd = convert<C>(rstds[row]);
   C level = 0, slope = 0;
   const auto add = [&](T a, T b, int64_t i) {
     const C grad = convert<C>(a) * parameter(weight, i, C(1));
@@ -221,7 +221,7 @@ extern "C" __global__ void __launch_bounds__(kRowBlock)
       },
       [&](int64_t i) { add(g[i], x[i], i); });
   const Pair<C> sums = sums_of_row<0>(level, slope);
-  level = CENTRED ? sums.first / static_cast<C>(n) : C(0);
+  level = CENTERED ? sums.first / static_cast<C>(n) : C(0);
   slope = sums.second / static_cast<C>(n);
   const auto made = [&](T a, T b, int64_t i) {
     return convert<T>(rstd * (convert<C>(a) * parameter(weight, i, C(1)) - level - (convert<C>(b) - mean) * rstd * slope));
@@ -275,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(kAcross * kDown)
         const int64_t row = r + u * kDown;
         a[u] = load_vector<VECTOR>(g + row * n);
         b[u] = load_vector<VECTOR>(x + row * n);
-        mean[u] = CENTRED ? convert<C>(means[row]) : C(0);
+        mean[u] = CENTERED ? convert<C>(means[row]) : C(0);
         rstd[u] = convert<C>(rstds[row]);
       }
 #pragma unroll
@@ -283,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(kAcross * kDown)
     }
 #pragma unroll 1
     for (; r < end; r += kDown)
-      add(load_vector<VECTOR>(g + r * n), load_vector<VECTOR>(x + r * n), CENTRED ? convert<C>(means[r]) : C(0), convert<C>(rstds[r]));
+      add(load_vector<VECTOR>(g + r * n), load_vector<VECTOR>(x + r * n), CENTERED ? convert<C>(means[r]) : C(0), convert<C>(rstds[r]));
   }
 #pragma unroll
   for (int k = 0; k < VECTOR; ++k) {

@@ -5,7 +5,7 @@
 // channels themselves), and `channels` rows later the weights repeat.
 //
 // -D options: ELEMENT, PARAMETER (weight and bias), STATISTIC (mean and rstd), RUNNING (running mean and variance),
-// KERNEL (see the entries), VECTOR, INSIDE (the channels of a point are neighbours in memory).
+// KERNEL (see the entries), VECTOR, INSIDE (the channels of a point are neighbors in memory).
 #pragma once
 #include "block.cuh"
 
@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(kBlock)
 
 // ---------------------------------------------------------------- elements
 
-// The row of each element of a vector: neighbours may belong to the next row.
+// The row of each element of a vector: neighbors may belong to the next row.
 struct RowOfElement {
   int64_t row;
   int64_t left;  // elements up to the next row
@@ -117,7 +117,7 @@ struct RowOfElement {
 };
 constexpr int kUnroll = 4;
 
-// The coefficients of a vector's elements. Channels that are neighbours are loaded as such: one by one, the threads of a warp would read far apart.
+// The coefficients of a vector's elements. Channels that are neighbors are loaded as such: one by one, the threads of a warp would read far apart.
 CRESSET_INLINE Vector<C, VECTOR> coefficients(const C* from, const RowOfElement& rows) {
 #if INSIDE
   return load_vector<VECTOR>(from + rows.row);

@@ -8,7 +8,7 @@ using Index = uint64_t;
 using Index = uint32_t;
 #endif
 
-// VECTOR neighbouring elements of WORD bytes a thread; columns is a multiple of VECTOR. Kept: columns up to row + diagonal, or with UPPER from there.
+// VECTOR neighboring elements of WORD bytes a thread; columns is a multiple of VECTOR. Kept: columns up to row + diagonal, or with UPPER from there.
 extern "C" __global__ void __launch_bounds__(256) triangle(char* to, const char* from, int64_t vectors, const Divider vectors_in_row, const Divider rows, int64_t diagonal) {
   using Word = typename Words<WORD>::type;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;

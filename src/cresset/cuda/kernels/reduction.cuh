@@ -1,6 +1,6 @@
 // Reductions over any dimensions: what one element adds is written as a short struct for each OPERATION; who reads which
-// element is in reduce_rows (a result's elements are neighbours) and reduce_columns (neighbouring results come from
-// neighbouring elements). A long reduction is split, and reduce_partial merges what the splits made.
+// element is in reduce_rows (a result's elements are neighbors) and reduce_columns (neighboring results come from
+// neighboring elements). A long reduction is split, and reduce_partial merges what the splits made.
 //
 // -D options: OPERATION, ELEMENT (as stored), COMPUTED (computed in), RESULT (as stored), VECTOR (elements of a load),
 // CONTIGUOUS (a result's elements lie behind one another), BIG (more than 2^31 elements), KERNEL (0 rows, 1 columns,
@@ -355,8 +355,8 @@ struct Loads {
 
 #define SHARED_ACCUMULATORS __shared__ __align__(16) char shared_bytes[kBlock * sizeof(Accumulator)]
 
-// `lanes` neighbouring threads make one accumulator, which the first of them has afterwards.
-CRESSET_INLINE Accumulator merge_neighbours(Accumulator a, int lanes, char* shared_bytes) {
+// `lanes` neighboring threads make one accumulator, which the first of them has afterwards.
+CRESSET_INLINE Accumulator merge_neighbors(Accumulator a, int lanes, char* shared_bytes) {
   const int within = lanes < 32 ? lanes : 32;
 #pragma unroll 1
   for (int offset = within / 2; offset > 0; offset /= 2) Operation::merge(a, shuffle_xor(a, offset));
@@ -393,7 +393,7 @@ CRESSET_INLINE void give(const Accumulator& a, const Plan& plan, int64_t result)
 // ---------------------------------------------------------------- kernels
 
 #if KERNEL == 0
-// Grid: groups of results, splits. A result's elements are shared by plan.lanes neighbouring threads.
+// Grid: groups of results, splits. A result's elements are shared by plan.lanes neighboring threads.
 extern "C" __global__ void __launch_bounds__(kBlock) reduce_rows(const Plan plan) {
   SHARED_ACCUMULATORS;
   const int lane = static_cast<int>(threadIdx.x) & (plan.lanes - 1);
@@ -432,7 +432,7 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_rows(const Plan plan
   Accumulator a = Operation::total(lanes[0]);
 #pragma unroll
   for (int k = 1; k < VECTOR; ++k) Operation::merge(a, Operation::total(lanes[k]));
-  a = merge_neighbours(a, plan.lanes, shared_bytes);
+  a = merge_neighbors(a, plan.lanes, shared_bytes);
   if (lane == 0 && result < plan.count) give(a, plan, result);
 }
 #endif
@@ -486,7 +486,7 @@ extern "C" __global__ void __launch_bounds__(kBlock) reduce_columns(const Plan p
 #endif
 
 #if KERNEL == 2
-// Merges the splits of neighbouring results.
+// Merges the splits of neighboring results.
 extern "C" __global__ void __launch_bounds__(kBlock) reduce_partial(const Plan plan) {
   SHARED_ACCUMULATORS;
   const int across = plan.lanes, shift = __ffs(across) - 1, down = kBlock >> shift;

@@ -2,8 +2,8 @@
 //
 // A warp multiplies 16 x 16 by 16 x 8 halves and adds to 16 x 8 floats. With g = lane / 4 and t = lane % 4 a lane holds
 //   of the sum:     rows g and g + 8, columns 2t and 2t + 1;
-//   of the first:   words of two neighbours: (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8);
-//   of the second:  words of two neighbours along k: (2t, g), (2t + 8, g).
+//   of the first:   words of two neighbors: (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8);
+//   of the second:  words of two neighbors along k: (2t, g), (2t + 8, g).
 #pragma once
 #include "types.cuh"
 

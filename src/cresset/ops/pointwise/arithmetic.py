@@ -10,7 +10,7 @@ from .rounding import trunc
 from .selection import where
 
 
-@pointwise(types="any", examples=[(1.0, 2.0, 3.0), (1, 2, 3, 7), (True, True, True)])
+@pointwise(types="any", examples=[(1.0, 2.0, 3.0), (1, 2, 3, 7), (True, True, True)], requires="a fitting factor")
 def add(x, y, *, alpha=1):
     """x + alpha * y; on bool, the logical or."""
     return x + alpha * y
@@ -21,7 +21,13 @@ def _(alpha):
     return 1, alpha
 
 
-@pointwise(types="number", examples=[(1.0, 2.0, -1.0)])
+@pointwise(
+    types="number",
+    examples=[(1.0, 2.0, -1.0)],
+    requires="a fitting factor",
+    refuses_bool="Subtraction, the `-` operator, with a bool tensor is not supported. "
+    "Use the `^` or `logical_xor()` operator instead, or `~` to invert a mask",
+)
 def sub(x, y, *, alpha=1):
     """x - alpha * y."""
     return x - alpha * y
@@ -32,7 +38,7 @@ def _(alpha):
     return 1, -alpha
 
 
-@pointwise(types="any", examples=[(2.0, 3.0, 6.0), (True, False, False)])
+@pointwise(types="any", examples=[(2.0, 3.0, 6.0), (True, False, False)], exact="y")
 def mul(x, y):
     """x * y; on bool, the logical and."""
     return x * y
@@ -43,7 +49,7 @@ def _(x, y):
     return y, x
 
 
-@pointwise(types="float complex", examples=[(1.0, 4.0, 0.25), (1, 2, 0.5)])
+@pointwise(types="float complex", examples=[(1.0, 4.0, 0.25), (1, 2, 0.5)], exact="y")
 def div(x, y):
     """x / y; whole numbers give a fraction."""
     return x / y
@@ -54,7 +60,7 @@ def _(grad, x, y):
     return grad / conj(y), -grad * conj(x / y / y)
 
 
-@pointwise(types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -4), (7.0, -2.0, -4.0)])
+@pointwise(types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -4), (7.0, -2.0, -4.0)], exact="y")
 def div_floor(x, y: Divisor):
     """x / y rounded down, such that x = y * div_floor(x, y) + remainder(x, y)."""
     rest = p.fmod(x, y)
@@ -73,7 +79,7 @@ def _(x, y):
     return where((p.modulo(x, y) != 0) & ((x < 0) != (y < 0)), whole - 1, whole)
 
 
-@pointwise(types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -3)])
+@pointwise(types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -3)], exact="y")
 def div_trunc(x, y: Divisor):
     """x / y rounded towards zero."""
     return p.trunc(x / y)
@@ -88,7 +94,7 @@ for _division in (div_floor, div_trunc):
     _division.derivative(lambda: (0, 0))
 
 
-@pointwise(types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -4), (7.0, -2.0, -4.0)])
+@pointwise(types="real", examples=[(7.0, 2.0, 3.0), (-7, 2, -4), (7.0, -2.0, -4.0)], exact="y")
 def floor_divide(x, y: Divisor):
     """x / y rounded down: what Python's // gives. It has no derivative; that of div(rounding_mode="floor") is zero."""
     return div_floor(x, y)
@@ -135,7 +141,12 @@ def _(x, y):
     return 1, -trunc(x / y)
 
 
-@pointwise(types="number", examples=[(2.0, -2.0), (3, -3)])
+@pointwise(
+    types="number",
+    examples=[(2.0, -2.0), (3, -3)],
+    refuses_bool="Negation, the `-` operator, on a bool tensor is not supported. "
+    "Use the `~` or `logical_not()` operator to invert a mask",
+)
 def neg(x):
     """-x."""
     return -x
@@ -179,7 +190,7 @@ def _(x):
     return 3 * (x * x)
 
 
-@pointwise(types="number", result="real", examples=[(-2.0, 2.0), (3 + 4j, 5.0), (-3, 3)])
+@pointwise(types="number", result="real", examples=[(-2.0, 2.0), (3 + 4j, 5.0), (-3, 3)], requires="real in place")
 def abs(x):
     """The distance of x from zero."""
     return p.absolute(x)
@@ -246,7 +257,13 @@ def _(x, y, output):
     return x / output, y / output
 
 
-@pointwise(types="float complex", result="same", examples=[(0.0, 10.0, 0.25, 2.5)])
+@pointwise(
+    types="float complex",
+    result="same",
+    examples=[(0.0, 10.0, 0.25, 2.5)],
+    requires="one dtype, floating",
+    exact="x end weight",
+)
 def lerp(x, end, weight):
     """x + weight * (end - x), computed from the nearer end."""
     return where(p.absolute(weight) < 0.5, x + weight * (end - x), end - (end - x) * (1 - weight))
@@ -268,7 +285,7 @@ def _(tensor1, tensor2, value):
     return 1, value * tensor2, value * tensor1
 
 
-@pointwise(types="float complex", result="same", examples=[(1.0, 3.0, 2.0, 2.5)])
+@pointwise(types="float complex", result="same", examples=[(1.0, 3.0, 2.0, 2.5)], requires="a fraction")
 def addcdiv(x, tensor1, tensor2, *, value=1):
     """x + value * tensor1 / tensor2."""
     return x + value * tensor1 / tensor2
@@ -290,7 +307,7 @@ def _(x, y):
     return 1, 0
 
 
-@pointwise(types="bool real", examples=[(-1.5, 0.5, 0.0), (0.0, 0.5, 0.5), (2.0, 0.5, 1.0)])
+@pointwise(types="bool real", examples=[(-1.5, 0.5, 0.0), (0.0, 0.5, 0.5), (2.0, 0.5, 1.0)], requires="one dtype")
 def heaviside(x, values):
     """0 where x < 0, `values` where x is 0, 1 where x > 0."""
     return p.in_type_of(where(x == 0, values, p.in_type_of(x > 0, x)), x)

@@ -163,7 +163,9 @@ class Pointwise:
 
     _public_names = {"x": "input", "y": "other"}
 
-    def __init__(self, formula, types, result, method, inplace, examples, node):
+    def __init__(
+        self, formula, types, result, method, inplace, examples, node, requires="", exact="", refuses_bool=None
+    ):
         self.name = formula.__name__
         self.family = formula.__module__.rpartition(".")[2]
         self.doc = inspect.cleandoc(formula.__doc__ or "")
@@ -171,6 +173,8 @@ class Pointwise:
         self.result = result or ("same" if any(map(is_integral, self.types)) else "float")
         self.method, self.examples, self.node = method, examples, node
         self.inplace = method if inplace is None else inplace
+        self.requires = [word.strip() for word in requires.split(",")] if requires else []
+        self.exact, self.refuses_bool = exact.split(), refuses_bool
         self.inputs, self.attributes, self.kinds = [], [], ""
         for parameter in inspect.signature(formula).parameters.values():
             if parameter.default is not parameter.empty or parameter.annotation in (int, float, Scalar, Flag, Optional):
@@ -382,7 +386,20 @@ class Pointwise:
         return {name: missing[name] if values.get(name) is None else values[name] for name in names}
 
 
-def pointwise(formula=None, /, *, types="float", result=None, method=None, inplace=None, examples=(), node=None):
+def pointwise(
+    formula=None,
+    /,
+    *,
+    types="float",
+    result=None,
+    method=None,
+    inplace=None,
+    examples=(),
+    node=None,
+    requires="",
+    exact="",
+    refuses_bool=None,
+):
     """Make an elementwise operator of a formula.
 
     In this package, the build compiles it. Anywhere else, it is compiled when it is first called with tensors.
@@ -395,11 +412,22 @@ def pointwise(formula=None, /, *, types="float", result=None, method=None, inpla
             there is a method unless said; elsewhere only if said, and the form in place is `name.in_place` as well.
         examples: tuples of arguments with the expected result last: documentation and test.
         node: what autograd calls it, if not after the operator's name.
+        requires: what a call must be like beside that, in the words of `Requirement` in native/dispatch/pointwise.h,
+            with commas between them. This and what follows is for operators of this package only.
+        exact: names of inputs that keep their precision when they are numbers among tensors of half precision; any
+            other number is rounded to the tensors' precision first.
+        refuses_bool: what to say when an input is bool.
     """
 
     def define(formula):
         if formula.__module__.startswith(__package__ + "."):
-            return Pointwise(formula, types, result, method is not False, inplace, examples, node)
+            return Pointwise(
+                formula, types, result, method is not False, inplace, examples, node, requires, exact, refuses_bool
+            )
+        if requires or exact or refuses_bool is not None:
+            raise TypeError(
+                f"{formula.__name__}: requires, exact and refuses_bool are for the operators of the package"
+            )
         from .compilation import OwnPointwise
 
         return OwnPointwise(formula, types, result, bool(method), inplace, examples, node)

@@ -148,7 +148,11 @@ def _(grad, x, eps):
     return where((x >= low) & (x <= high), grad / (x * (1 - x)), outside)
 
 
-@pointwise(types="number", examples=[(2.0, 3.0, 8.0), (2, 10, 1024), (0.0, 0.0, 1.0), (3, -1, 0)])
+@pointwise(
+    types="number",
+    examples=[(2.0, 3.0, 8.0), (2, 10, 1024), (0.0, 0.0, 1.0), (3, -1, 0)],
+    requires="a natural power",
+)
 def pow(x, exponent):
     """x to the power `exponent`; a whole number to a negative whole power is 0 unless it is 1 or -1."""
     return p.pow(x, exponent)

@@ -9,7 +9,7 @@ from .comparison import isnan
 from .definition import Highest, Lowest, pointwise
 
 
-@pointwise(types="any", method=False, examples=[(True, 1.0, 2.0, 1.0), (False, 1.0, 2.0, 2.0)])
+@pointwise(types="any", method=False, examples=[(True, 1.0, 2.0, 1.0), (False, 1.0, 2.0, 2.0)], requires="a condition")
 def where(condition: bool, x, y):
     """x where the condition holds, else y."""
     return p.select(condition, x, y)
@@ -108,7 +108,11 @@ def _(x, max):
     return where(x <= max, 1, 0), where(x > max, 1, 0)
 
 
-@pointwise(types="real", examples=[(-1.0, 0.0, 1.0, 0.0), (0.5, 0.0, 1.0, 0.5), (0.5, 2.0, 1.0, 1.0)])
+@pointwise(
+    types="real",
+    examples=[(-1.0, 0.0, 1.0, 0.0), (0.5, 0.0, 1.0, 0.5), (0.5, 2.0, 1.0, 1.0)],
+    requires="a bound",
+)
 def clamp(x, min: Lowest, max: Highest):
     """x, but at least `min` and at most `max`; `max` if min > max. A bound may be None."""
     return minimum(maximum(x, min), max)
