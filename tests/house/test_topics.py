@@ -19,7 +19,7 @@ PYTHON_MACHINERY = {
 ABOUT_ALL = {"aten_table", "private_layout", "rare_calls", "signals", "threads"}
 # Words of the native floors that are machinery, or instruction sets and libraries, or topics of the floors below the operators.
 NATIVE_MACHINERY = {
-    "channel_sums", "fold", "gemm", "indexed_walk", "ordered_items", "patches", "register", "older_forms", "older_overload", "update", "backend", "compact", "cpu",
+    "channel_sums", "fold", "gemm", "indexed_walk", "ordered_items", "patches", "older_overload", "update", "backend", "compact", "cpu",
     "compile", "cublas", "cudnn", "cufft", "cusolver", "device", "driver", "fault", "launch", "library", "many", "memory", "printed", "queue", "radix_sort",
     "transpose", "wait", "block", "complex", "digits", "divider", "float8", "math", "ordered_keys", "philox", "rows", "special", "tensor_core", "types",
     "extremes",
