@@ -20,6 +20,8 @@ from .modules import Modules
 class Unit(Classes, Modules):
     """Compiles and remembers."""
 
+    may_lack_operators = False  # whether an operator that is not here is an error where it is written
+
     def __init__(self):
         self.taken = {}  # qualified name -> how often it was asked for
         self.functions = {}  # (Python function, types of its parameters) -> Function
