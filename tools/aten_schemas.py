@@ -14,7 +14,7 @@ SKIPPED = re.compile(
     r"_foreach_|_fused_|cudnn|miopen|mkldnn|_mps|mps_|_test_|_nested_|_sparse_|sparse_resize|fbgemm|quantized_|_cslt|_triton|_flash|_efficient|_philox"
     r"|.*_backward|.*_backward_|.*backward_data|.*_copy$|.*_jvp$|.*_for_mps$"
 )
-KEPT = {"lift_fresh_copy", "_to_copy", "index_copy"}
+KEPT = {"lift_fresh_copy", "_to_copy", "index_copy", "_nested_tensor_from_mask_left_aligned"}
 NAMED = {"_upsample_lanczos2d_aa"}  # in branches of PyTorch's own functions; nothing here runs it
 
 

@@ -306,67 +306,7 @@ def col2im(input, output_size, kernel_size, dilation, padding, stride):
     return _functional().fold(input, list(output_size), list(kernel_size), list(dilation), list(padding), list(stride))
 
 
-# ---- transformers, as PyTorch's layers compute them outside of training
-
-
-def _hidden(scores, mask, mask_type):
-    """Scores (N, heads, L, S) with a mask: 0: (L, S), 1: of keys (N, S), 2: whole."""
-    if mask is None:
-        return scores
-    mask = mask[:, None, None, :] if mask_type == 1 else mask
-    return scores.masked_fill(mask, float("-inf")) if mask.dtype == cresset.bool else scores + mask
-
-
-def _native_multi_head_attention(
-    query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask=None, need_weights=True, average_attn_weights=True, mask_type=None,
-) -> tuple:  # fmt: skip
-    """Attention with many heads of (N, L, E), without dropout: the output, and the weights or None."""
-    weights, biases = qkv_weight.chunk(3), qkv_bias.chunk(3)
-    heads = [
-        cresset.linear(x, weight, bias).unflatten(-1, (num_head, -1)).transpose(1, 2)
-        for x, weight, bias in zip((query, key, value), weights, biases, strict=True)
-    ]
-    scores = heads[0] * (embed_dim // num_head) ** -0.5 @ heads[1].mT
-    seen = _hidden(scores, mask, mask_type).softmax(-1)
-    output = cresset.linear((seen @ heads[2]).transpose(1, 2).flatten(-2), proj_weight, proj_bias)
-    if not need_weights:
-        return output, None
-    return output, seen.mean(1) if average_attn_weights else seen
-
-
-def _transformer_encoder_layer_fwd(
-    src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu, norm_first, eps, norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2,
-    ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2, mask=None, mask_type=None,
-):  # fmt: skip
-    """A TransformerEncoderLayer of (N, L, E), without dropout."""
-
-    def attend(x):
-        return _native_multi_head_attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type)[0]
-
-    def feed(x):
-        inner = cresset.linear(x, ffn_weight_1, ffn_bias_1)
-        return cresset.linear(_functional().gelu(inner) if use_gelu else inner.relu(), ffn_weight_2, ffn_bias_2)
-
-    def first(x):
-        return cresset.layer_norm(x, (embed_dim,), norm_weight_1, norm_bias_1, eps)
-
-    def second(x):
-        return cresset.layer_norm(x, (embed_dim,), norm_weight_2, norm_bias_2, eps)
-
-    if norm_first:
-        x = src + attend(first(src))
-        return x + feed(second(x))
-    x = first(src + attend(src))
-    return second(x + feed(x))
-
-
-def broadcast_tensors(tensors) -> list:
-    """broadcast_tensors of a list."""
-    return list(cresset.broadcast_tensors(*tensors))
-
-
 forms = {
-    "_native_multi_head_attention": _native_multi_head_attention, "_transformer_encoder_layer_fwd": _transformer_encoder_layer_fwd, "broadcast_tensors": broadcast_tensors,
     "_convolution": _convolution, "_convolution_mode": _convolution_mode, "_softmax": _softmax, "_log_softmax": _log_softmax, "_safe_softmax": _safe_softmax,
     "_weight_norm": _weight_norm, "_native_batch_norm_legit": _native_batch_norm_legit, "_native_batch_norm_legit_no_training": _native_batch_norm_legit_no_training,
     "cross_entropy_loss": cross_entropy_loss, "nll_loss": nll_loss, "nll_loss_nd": nll_loss, "nll_loss2d": nll_loss, "binary_cross_entropy": binary_cross_entropy,
