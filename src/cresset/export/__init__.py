@@ -14,11 +14,11 @@ from .graph_signature import ExportBackwardSignature, ExportGraphSignature
 
 __all__ = [
     "AdditionalInputs", "Constraint", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature",
-    "ShapesCollection", "dims", "dynamic_shapes", "export", "graph_signature", "load", "register_dataclass", "save", "to_c",
+    "ShapesCollection", "dims", "dynamic_shapes", "export", "graph_signature", "load", "register_dataclass", "save", "to_c", "unflatten", "UnflattenedModule", "FlatArgsAdapter",
 ]  # fmt: skip
 
 _LATER = {
-    "ExportedProgram": "program", "ModuleCallEntry": "program", "ModuleCallSignature": "program", "export": "exporting", "register_dataclass": "containers", "to_c": "c", "save": "archive", "load": "archive",
+    "ExportedProgram": "program", "ModuleCallEntry": "program", "ModuleCallSignature": "program", "export": "exporting", "register_dataclass": "containers", "to_c": "c", "save": "archive", "load": "archive", "unflatten": "unflattening", "UnflattenedModule": "unflattening", "FlatArgsAdapter": "unflattening",
 }  # fmt: skip
 
 

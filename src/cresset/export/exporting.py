@@ -83,7 +83,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
         return ", ".join(f"{symbol} is {samples[k]}" for symbol, samples in sizes.items()) or "recorded once more"
 
     calls, merged = merge(recorders, outputs, describe)
-    return _program(
+    return make_program(
         mod, inputs, front, recorders[0], calls, merged, results, sizes, free, ranges, preserve_module_call_signature
     )
 
@@ -182,9 +182,17 @@ def _check_results(leaves):
 # ---- the program
 
 
-def _program(mod, inputs, front, recorder, calls, outputs, results, sizes, free, ranges, preserved):
+def make_program(
+    mod, inputs, front, recorder, calls, outputs, results, sizes, free, ranges, preserved, constants=(), mutated=()
+):  # fmt: skip
+    """The ExportedProgram of a recording.
+
+    Args:
+        constants: names of buffers of `mod` that are constants of the program.
+        mutated: (name, new Value) of the buffers that the program gives new values.
+    """
     writer = Writer(front, sizes)
-    specs, state, constants = [], {}, {}
+    specs, state, kept_constants = [], {}, {}
     by_number = {value.parameter: value for value in recorder.values if value.parameter is not None}
     taken = set()
 
@@ -208,26 +216,29 @@ def _program(mod, inputs, front, recorder, calls, outputs, results, sizes, free,
         state[target] = parameter
     non_persistent = _non_persistent(mod)
     for target, buffer in mod.named_buffers():
-        node = writer.placeholder(name_of("b", target), by_number.get(names[id(buffer)]), buffer)
-        persistent = target not in non_persistent
-        specs.append(InputSpec(InputKind.BUFFER, TensorArgument(node.name), target, persistent))
+        constant = target in constants
+        node = writer.placeholder(name_of("c" if constant else "b", target), by_number.get(names[id(buffer)]), buffer)
+        kind, persistent = (
+            (InputKind.CONSTANT_TENSOR, None) if constant else (InputKind.BUFFER, target not in non_persistent)
+        )
+        specs.append(InputSpec(kind, TensorArgument(node.name), target, persistent))
     for target, buffer in mod.named_buffers(remove_duplicate=False):
-        (constants if target in non_persistent else state)[target] = buffer
+        (kept_constants if target in non_persistent else state)[target] = buffer
     attributes = _tensor_attributes(mod)
     for value in recorder.values:
         if value.data is not None and value.parameter is None and value not in writer.nodes:
             target = (
                 attributes.get(id(value.data))
-                or f"lifted_tensor_{len([t for t in constants if t.startswith('lifted_tensor')])}"
+                or f"lifted_tensor_{len([t for t in kept_constants if t.startswith('lifted_tensor')])}"
             )
             node = writer.placeholder(name_of("c", target), value)
-            constants[target] = value.data.detach()
+            kept_constants[target] = value.data.detach()
             specs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), target))
     checks = _user_inputs(writer, inputs, recorder, specs, free, sizes)
     for call in calls:
         writer.write(call)
     writer.call = None
-    out_spec, output_specs = _user_outputs(writer, outputs, results)
+    out_spec, output_specs = _user_outputs(writer, outputs, results, mutated)
     writer.graph.eliminate_dead_code(_is_impure)
     forward_names = list(inputs.bound)
     entry = ModuleCallSignature([], [], inputs.spec, out_spec, forward_names)
@@ -239,7 +250,7 @@ def _program(mod, inputs, front, recorder, calls, outputs, results, sizes, free,
         range_constraints={symbol: Range(max(low, 0), high) for symbol, (low, high) in ranges.items()},
         module_call_graph=[ModuleCallEntry("", entry), *_module_calls(mod, preserved)],
         example_inputs=(inputs.args, inputs.kwargs),
-        constants=constants,
+        constants=kept_constants,
         checks=checks,
     )
     return program
@@ -308,9 +319,13 @@ def _leaf_names(inputs):
     ]
 
 
-def _user_outputs(writer, outputs, results):
+def _user_outputs(writer, outputs, results, mutated=()):
     """The output node, the structure of the result, and what the outputs are."""
-    tensors, specs, given = iter(outputs), [], []
+    tensors = iter(outputs)
+    given = [writer.node(value) for _, value in mutated]
+    specs = [
+        OutputSpec(OutputKind.BUFFER_MUTATION, TensorArgument(writer.node(value).name), name) for name, value in mutated
+    ]
     for group in zip(*(leaves for leaves, _ in results), strict=True):
         first = group[0]
         if isinstance(first, cresset.Tensor):

@@ -200,7 +200,7 @@ class ExportedProgram:
         checks=None,
     ):
         graph._codegen = CodeGen()
-        self._graph_module = GraphModule({}, graph) if not isinstance(root, GraphModule) else root
+        self._graph_module = GraphModule({}, graph)
         self._graph_signature, self._state_dict = graph_signature, dict(state_dict)
         self._range_constraints, self._module_call_graph = range_constraints, module_call_graph
         self._example_inputs, self._constants = example_inputs, dict(constants or {})
@@ -320,7 +320,7 @@ class ExportedProgram:
         root = cresset.nn.Module()
         for spec, node in inputs:
             if spec.kind is not InputKind.USER_INPUT:
-                _place(root, spec.target, self.tensor_of(spec), spec.kind, spec.persistent)
+                place_tensor(root, spec.target, self.tensor_of(spec), spec.kind, spec.persistent)
                 attributes[spec.target] = values[node] = graph.create_node(
                     "get_attr", spec.target, (), {}, node.name.partition("_")[2]
                 )
@@ -341,7 +341,7 @@ class ExportedProgram:
             module.add_module(name, child)
         for spec, _ in inputs:
             if spec.kind is not InputKind.USER_INPUT:
-                _place(module, spec.target, self.tensor_of(spec), spec.kind, spec.persistent)
+                place_tensor(module, spec.target, self.tensor_of(spec), spec.kind, spec.persistent)
         flatten = Flatten if check_guards else _OnlyFlatten
         module._flatten = flatten(signature.in_spec, self._checks, self.range_constraints)
         module._unflatten = Unflatten(signature.out_spec)
@@ -353,12 +353,25 @@ class ExportedProgram:
         kept = []
         for spec, value in zip(self.graph_signature.output_specs, given, strict=True):
             if spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION):
+                value = graph.call_function(cresset.ops.aten.detach.default, (value,))  # state has no history
                 graph.call_function(cresset.ops.aten.copy_.default, (attributes[spec.target], value))
             elif spec.kind is OutputKind.USER_INPUT_MUTATION:
                 graph.call_function(cresset.ops.aten.copy_.default, (users[spec.target], value))
             else:
                 kept.append(value)
         graph.output(tuple(kept))
+
+    def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
+        """The program in simpler operators, without writes: new values of buffers are outputs.
+
+        Args:
+            decomp_table: {operator: function} of decompositions of one's own; None takes the usual ones.
+        """
+        from .decomposing import decomposed
+
+        if decompose_custom_triton_ops:
+            raise NotImplementedError("run_decompositions: there are no operators of Triton to decompose")
+        return decomposed(self, decomp_table)
 
     def validate(self):
         """Check that graph and signature agree; raises if they do not."""
@@ -422,12 +435,12 @@ def _no_mode(mode=True):
     )
 
 
-def _place(root, target, tensor, kind, persistent):
+def place_tensor(root, target, tensor, kind, persistent, make=cresset.nn.Module):
     """Put a tensor at a dotted path of a module."""
     *parents, name = target.split(".")
     for part in parents:
         if part not in root._modules:
-            root.add_module(part, cresset.nn.Module())
+            root.add_module(part, make())
         root = root._modules[part]
     if kind is InputKind.PARAMETER:
         root.register_parameter(name, tensor)
