@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,13 @@ def test_the_ticket_router_reads_a_csv_and_saves(tmp_path):
 def test_early_stopping_stops():
     shown = run("ticket_router.py", "--tickets", 60, "--epochs", 200, "--patience", 1)
     assert "no progress for 1 epochs: stop" in shown
+
+
+def test_a_model_becomes_a_graph_a_picture_a_file_and_c(tmp_path):
+    shown = run("model_as_c.py", "--folder", tmp_path, "--steps", 150)
+    assert "aten.conv2d.default" in shown and numbers(r"(\S+)% of unseen digits", shown)[0] > 80
+    assert {"digits.c", "digits.pt2", "digits.svg"} <= {path.name for path in tmp_path.iterdir()}
+    assert "C gives the same answer for 297 of 297 pictures" in shown or not shutil.which("cc")
 
 
 def test_the_image_classifier_reads_digits():

@@ -222,3 +222,12 @@ def test_losses_and_padding_are_one_operator():
         "aten.pad.default",
         "aten.smooth_l1_loss.default",
     ]
+
+
+def test_a_module_can_ask_whether_it_is_being_exported():
+    class Asks(nn.Module):
+        def forward(self, x):
+            return x + 1 if cresset.compiler.is_exporting() and cresset.compiler.is_compiling() else x - 1
+
+    assert export(Asks(), (cresset.zeros(1),)).module()(cresset.zeros(1)).item() == 1
+    assert Asks()(cresset.zeros(1)).item() == -1 and not cresset.compiler.is_exporting()

@@ -3,6 +3,7 @@ compilation is answered truthfully (nothing is being compiled)."""
 
 import contextlib
 import functools
+import threading
 import warnings
 
 from ..nn import Module
@@ -108,9 +109,12 @@ def compile(
     return compiled
 
 
+_exports = threading.local()  # .depth: how many exports of this thread are under way
+
+
 def is_compiling():
-    """Whether this code is being traced by compile or export: never."""
-    return False
+    """Whether this code is being traced by compile, which never is, or by export."""
+    return is_exporting()
 
 
 def is_dynamo_compiling():
@@ -119,8 +123,18 @@ def is_dynamo_compiling():
 
 
 def is_exporting():
-    """Whether this code is being traced by export: never."""
-    return False
+    """Whether this code is being recorded by torch.export."""
+    return getattr(_exports, "depth", 0) > 0
+
+
+@contextlib.contextmanager
+def exporting():
+    """Inside, `is_exporting` says so."""
+    _exports.depth = getattr(_exports, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _exports.depth -= 1
 
 
 def reset():

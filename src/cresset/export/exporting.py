@@ -3,6 +3,7 @@
 import cresset
 
 from .. import _dynamo
+from ..compiler import exporting
 from ..fx.recorded import Writer
 from ..graph.aten_recording import AtenRecorder
 from ..graph.merging import merge
@@ -75,7 +76,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     if isinstance(dynamic_shapes, (shapes.ShapesCollection, shapes.AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     free, ranges = shapes.read(inputs, dynamic_shapes)
-    with kept(mod), _exporting():
+    with kept(mod), exporting():
         recorders, outputs, sizes, results, free = _record(mod, inputs, free, ranges, front)
     ranges = {symbol: limits for symbol, limits in ranges.items() if symbol in sizes}
 
@@ -86,25 +87,6 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     return make_program(
         mod, inputs, front, recorders[0], calls, merged, results, sizes, free, ranges, preserve_module_call_signature
     )
-
-
-_depth = 0
-
-
-class _exporting:
-    """Inside, torch.compiler.is_exporting() is True."""
-
-    def __enter__(self):
-        global _depth
-        _depth += 1
-
-    def __exit__(self, *exception):
-        global _depth
-        _depth -= 1
-
-
-def is_exporting():
-    return _depth > 0
 
 
 def _input_names(inputs):

@@ -200,7 +200,7 @@ class ExportedProgram:
         checks=None,
     ):
         graph._codegen = CodeGen()
-        self._graph_module = GraphModule({}, graph)
+        self._graph_module = GraphModule({} if root is None else root, graph)
         self._graph_signature, self._state_dict = graph_signature, dict(state_dict)
         self._range_constraints, self._module_call_graph = range_constraints, module_call_graph
         self._example_inputs, self._constants = example_inputs, dict(constants or {})
