@@ -338,3 +338,8 @@ def test_the_largest_norm_of_an_empty_matrix_is_zero(sizes):
     empty = cresset.zeros(*sizes)
     assert [linalg.matrix_norm(empty, order).item() for order in (1, 2, math.inf, "fro", "nuc")] == [0] * 5
     assert linalg.matrix_norm(empty, 2, keepdim=True).shape == (1, 1)
+
+
+def test_the_exponential_of_one_number_is_that_of_the_number():
+    x = cresset.tensor([[[3.7192366]], [[5.3437643]]])
+    assert (cresset.matrix_exp(x) == x.exp()).all()

@@ -321,6 +321,10 @@ def test_what_pytorch_refuses_is_refused():
             call()
     with pytest.raises(TypeError, match="isin"):
         cresset.isin(whole, element=whole, test_element=whole)
+    with pytest.raises(ValueError, match="both be None or neither be None"):
+        F.instance_norm(cresset.ones(1, 2, 3), running_var=ones)
+    with pytest.raises(RuntimeError, match="`zero_point` must be between"):
+        cresset.fake_quantize_per_tensor_affine(ones, 0.5, 3, 0, 2)
     for reduction in ("mean", True, ones):  # in words it is asked for in nn.functional
         with pytest.raises(TypeError, match="'reduction' must be int"):
             cresset.kl_div(ones, ones, reduction)

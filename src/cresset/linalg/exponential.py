@@ -82,6 +82,8 @@ def matrix_exp(A):
     check_square_shape("linalg.matrix_exp", A)
     if not A.numel():
         return A.clone()
+    if A.shape[-1] == 1:
+        return A.exp()
     if A.dtype in (cresset.float16, cresset.bfloat16):
         return Exponential.apply(A.to(cresset.float32)).to(A.dtype)
     return Exponential.apply(A)

@@ -134,6 +134,10 @@ def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_m
     tensor([0.1000, 1.5000])
     """
     _bounds("fake_quantize_per_tensor_affine", quant_min, quant_max)
+    if not isinstance(zero_point, cresset.Tensor) and not quant_min <= zero_point <= quant_max:
+        raise RuntimeError(
+            f"fake_quantize_per_tensor_affine: `zero_point` must be between `quant_min` and `quant_max`, got {zero_point}, {quant_min} and {quant_max}"
+        )
     scale = scale if isinstance(scale, cresset.Tensor) else cresset.tensor(scale, dtype=cresset.float32)
     return _imitated(input, scale.detach(), zero_point, quant_min, quant_max)
 

@@ -75,6 +75,8 @@ def instance_norm(
     >>> F.instance_norm(cresset.tensor([[[1.0, 3.0]]]), eps=0.0)
     tensor([[[-1.,  1.]]])
     """
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("instance_norm: running_mean and running_var must either both be None or neither be None")
     if use_input_stats:
         values = 1
         for size in input.shape[2:]:
