@@ -26,6 +26,15 @@ def test_a_checkpoint_lists_tensors_by_their_path_and_the_values_beside(tmp_path
     assert "epoch = 3" in lines and lines[-1].startswith("2 tensors, 14 elements, 64 B of data")
 
 
+def test_a_torchscript_archive_lists_its_tensors_and_methods(tmp_path, capsys):
+    path = tmp_path / "m.pt"
+    cresset.jit.trace(cresset.nn.Linear(3, 2), cresset.ones(1, 3)).save(path)
+    assert cli.main(["inspect", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[1].split() == ["weight", "2x3", "float32", "24", "B"]
+    assert "method forward" in out and "2 tensors, 8 elements" in out
+
+
 def test_safetensors_with_metadata_as_json(tmp_path, capsys):
     path = tmp_path / "a.safetensors"
     cresset.safetensors.save_file({"w": cresset.ones(2, 2, dtype=cresset.bfloat16)}, path, {"made": "here"})

@@ -27,6 +27,7 @@ NOT_TRACED = {
     "typed_without_scale",
     "forks",
     "raises",
+    "methods",
 }
 # What the compiler and the recorder here do not take yet.
 NOT_WRITTEN_HERE = {

@@ -211,6 +211,14 @@ class TestBadFiles:
         with pytest.raises(RuntimeError, match="another size|damaged"):
             load(bytes(data))
 
+    def test_source_with_terminal_sequences_is_refused_before_a_message_shows_it(self, good):
+        contents = records(good)
+        (name,) = [name for name in contents if name.endswith("test_archives.py")]
+        contents[name] += b"# \x1b[2J\n"
+        with pytest.raises(RuntimeError, match="no text") as caught:
+            load(archive(contents))
+        assert "\x1b" not in str(caught.value)
+
     def test_a_list_inside_of_itself_is_refused(self, good):
         contents = records(good)
         looping = b"]q\xc8h\xc8a"  # a list whose one item it is itself

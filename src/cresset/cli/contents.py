@@ -72,6 +72,19 @@ def of_checkpoint(path, mapped):
     return walk(loaded)
 
 
+def of_program(path):
+    """The parameters and buffers of a TorchScript archive; its class and methods beside them."""
+    try:
+        module = cresset.jit.load(path, map_location="cpu")
+    except Exception as error:
+        raise CommandError(f"inspect: {path}: {printable(str(error), 1000)}") from None
+    tensors = [*module.named_parameters(), *module.named_buffers()]
+    found = [entry(name, value.shape, value.dtype, value.numel() * value.element_size()) for name, value in tensors]
+    program = module._script_type
+    methods = {f"method {name}": str(function.schema) for name, function in program.methods.items()}
+    return found, {"class": program.qualified_name, **methods}
+
+
 def word(key):
     """A key of a dictionary in the name of what lies under it."""
     if isinstance(key, str):
@@ -133,6 +146,8 @@ def read(path):
                 archive = ArchiveReader(FileSource(file, path), flat=True)
                 if archive.records and all(name.endswith(".npy") for name in archive.records):
                     return of_npz(archive)
+                if any(name.partition("/")[2] == "constants.pkl" for name in archive.records):
+                    return of_program(path)
                 return of_checkpoint(path, mapped=True)
         except (ValueError, RuntimeError) as error:
             raise CommandError(f"inspect: {path}: {error}") from None

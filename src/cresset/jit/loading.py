@@ -258,7 +258,10 @@ class ModuleLoad(ArchiveLoad):
         data = _unpacked(self.archive, record)
         self.budget.spend(2 * len(data))
         try:
-            return data.decode("utf-8")
+            text = data.decode("utf-8")
+            if not text.replace("\n", "").isprintable():  # lines of it stand in messages
+                raise RuntimeError(printable(f"jit.load: {record} has characters that are no text", 300))
+            return text
         except UnicodeDecodeError as error:
             raise RuntimeError(printable(f"jit.load: {record} is not text: {error}", 300)) from None
 

@@ -1,0 +1,258 @@
+"""Compiled functions and modules: how they are called, what they share with the module they were made of, copies, freezing."""
+
+import copy
+import pickle
+import threading
+from typing import Dict, List, Optional, Tuple
+
+import pytest
+
+import cresset
+from cresset import nn
+
+
+def typed(
+    a: int = 1, b: float = 2.0, s: str = "x", xs: Optional[List[int]] = None, t: Optional[Tuple[int, str]] = None
+):
+    return a, b, s, xs, t
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2, 2)
+        self.norm = nn.BatchNorm1d(2)
+        self.drop = nn.Dropout(0.5)
+        self.by = 3
+        self.words = ["a"]
+
+    def forward(self, x):
+        return self.drop(self.norm(self.fc(x))) * self.by
+
+    @cresset.jit.export
+    def count(self) -> int:
+        self.by += 1
+        return self.by
+
+
+class TestCalls:
+    """Values at the door become what the signature says, or the call is refused with PyTorch's words."""
+
+    @pytest.mark.parametrize(
+        ("given", "want"),
+        [
+            ({}, (1, 2.0, "x", None, None)),
+            ({"a": True}, (1, 2.0, "x", None, None)),
+            ({"a": cresset.float32}, (6, 2.0, "x", None, None)),
+            ({"b": 1}, (1, 1.0, "x", None, None)),
+            ({"xs": (1, 2)}, (1, 2.0, "x", [1, 2], None)),
+            ({"xs": cresset.ones(2, 3).size()}, (1, 2.0, "x", [2, 3], None)),
+            ({"t": [1, "a"]}, (1, 2.0, "x", None, (1, "a"))),
+        ],
+    )
+    def test_values_that_fit(self, given, want):
+        assert cresset.jit.script(typed)(**given) == want
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ({"a": 2.5}, "Expected a value of type 'int' for argument 'a' but instead found type 'float'"),
+            ({"s": 1}, "Expected a value of type 'str' for argument 's'"),
+            ({"xs": [1.5]}, r"Expected a value of type 'Optional\[List\[int\]\]' for argument 'xs'"),
+            ({"t": (1,)}, "for argument 't'"),
+            ({"zz": 1}, "Unknown keyword argument 'zz' for operator 'typed'"),
+        ],
+    )
+    def test_values_that_do_not(self, given, words):
+        with pytest.raises(RuntimeError, match=words):
+            cresset.jit.script(typed)(**given)
+
+    def test_too_many_too_few_and_twice(self):
+        f = cresset.jit.script(lambda_like)
+        with pytest.raises(RuntimeError, match="expected at most 2 argument"):
+            f(1, 2, 3)
+        with pytest.raises(RuntimeError, match="missing value for argument 'x'"):
+            f()
+        with pytest.raises(RuntimeError, match="multiple values for argument 'x'"):
+            f(cresset.ones(1), x=cresset.ones(1))
+
+    def test_a_list_that_a_program_changes_is_its_own(self):
+        given = [1]
+        assert cresset.jit.script(appended)(given) == [1, 2] and given == [1]
+
+    def test_an_error_in_a_called_function_names_both_lines(self):
+        with pytest.raises(RuntimeError) as caught:
+            cresset.jit.script(calls_product)(cresset.ones(2, 3), cresset.ones(2, 3))
+        text = str(caught.value)
+        assert text.index("return product(a, b)") < text.index("return a @ b")
+
+
+def lambda_like(x, y: int = 2):
+    return x * y
+
+
+def appended(xs: List[int]) -> List[int]:
+    xs.append(2)
+    return xs
+
+
+def product(a, b):
+    return a @ b
+
+
+def calls_product(a, b):
+    return product(a, b)
+
+
+class TestModules:
+    def test_parameters_and_buffers_are_those_of_the_module(self):
+        module = Scaled()
+        scripted = cresset.jit.script(module)
+        assert scripted.fc.weight is module.fc.weight and list(scripted.state_dict()) == list(module.state_dict())
+        scripted.load_state_dict({name: cresset.zeros_like(value) for name, value in module.state_dict().items()})
+        assert module.fc.weight.abs().sum() == 0
+
+    def test_train_and_eval_reach_the_program(self):
+        scripted = cresset.jit.script(Scaled())
+        x = cresset.randn(8, 2)
+        assert not cresset.equal(scripted(x), scripted(x))
+        scripted.eval()
+        assert cresset.equal(scripted(x), scripted(x))
+
+    def test_to_moves_all_of_it(self):
+        scripted = cresset.jit.script(Scaled()).double().eval()
+        assert scripted(cresset.ones(1, 2, dtype=cresset.float64)).dtype is cresset.float64
+
+    def test_methods_change_attributes_and_python_sees_it(self):
+        scripted = cresset.jit.script(Scaled())
+        assert (scripted.count(), scripted.count(), scripted.by) == (4, 5, 5)
+        scripted.by = 10
+        assert scripted.count() == 11
+        with pytest.raises(RuntimeError, match="type 'int' for attribute 'by'"):
+            scripted.by = "a"
+
+    def test_hooks_run_around_it(self):
+        scripted, seen = cresset.jit.script(nn.Linear(2, 2)), []
+        scripted.register_forward_hook(lambda module, args, result: seen.append(result.shape))
+        scripted(cresset.ones(3, 2))
+        assert seen == [(3, 2)]
+
+    def test_a_deep_copy_has_tensors_of_its_own(self):
+        scripted = cresset.jit.script(Scaled()).eval()
+        copied = copy.deepcopy(scripted)
+        x = cresset.ones(1, 2)
+        assert cresset.equal(copied(x), scripted(x))
+        with cresset.no_grad():
+            copied.fc.weight.zero_()
+        assert scripted.fc.weight.abs().sum() > 0 and copied.words is not scripted.words
+
+    def test_pickle_is_refused_with_the_way_out(self):
+        with pytest.raises(pickle.PickleError, match="save"):
+            pickle.dumps(cresset.jit.script(nn.ReLU()))
+
+    def test_it_prints_as_pytorchs(self):
+        text = repr(cresset.jit.script(nn.Sequential(nn.Linear(2, 3), nn.ReLU())))
+        assert text == (
+            "RecursiveScriptModule(\n  original_name=Sequential\n  (0): RecursiveScriptModule(original_name=Linear)\n"
+            "  (1): RecursiveScriptModule(original_name=ReLU)\n)"
+        )
+
+    def test_graph_code_and_schema_can_be_read(self):
+        scripted = cresset.jit.script(Scaled())
+        assert "def forward(self" in scripted.code and "prim::CallMethod" in str(scripted.graph)
+        assert "prim::CallMethod" not in str(scripted.inlined_graph)
+        assert str(scripted.forward.schema).startswith("forward(__torch__.")
+        assert scripted._c._method_names()[:1] == ["forward"] and scripted.original_name == "Scaled"
+
+    def test_threads_call_it_at_once(self):
+        scripted, results = cresset.jit.script(Scaled()).eval(), []
+        x = cresset.ones(4, 2)
+        want = scripted(x)
+        threads = [
+            threading.Thread(target=lambda: results.append(all(cresset.equal(scripted(x), want) for _ in range(50))))
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert results == [True] * 4
+
+
+class TestFreezing:
+    def test_the_numbers_stay_and_the_parameters_go(self):
+        module = Scaled().eval()
+        with cresset.no_grad():
+            module.norm.running_mean.copy_(cresset.tensor([0.5, -1.0]))
+            module.norm.running_var.copy_(cresset.tensor([2.0, 0.5]))
+        frozen = cresset.jit.freeze(cresset.jit.script(module))
+        x = cresset.randn(3, 2)
+        cresset.testing.assert_close(frozen(x), module(x))
+        assert list(frozen.parameters()) == [] and list(frozen.buffers()) == []
+        kinds = [node.kind() for node in frozen.graph.all_nodes()]
+        assert "aten::batch_norm" not in kinds and "aten::dropout" not in kinds and "prim::GetAttr" not in kinds
+
+    def test_without_numerics_the_norm_stays(self):
+        frozen = cresset.jit.freeze(cresset.jit.script(Scaled()).eval(), optimize_numerics=False)
+        assert "aten::batch_norm" in [node.kind() for node in frozen.graph.all_nodes()]
+
+    def test_what_is_preserved_can_be_changed(self):
+        frozen = cresset.jit.freeze(cresset.jit.script(Scaled()).eval(), ["by", "count"])
+        x = cresset.ones(1, 2)
+        before = frozen(x)
+        frozen.by = 6
+        cresset.testing.assert_close(frozen(x), before * 2)
+        assert frozen.count() == 7
+
+    def test_training_modules_and_python_modules_are_refused(self):
+        with pytest.raises(RuntimeError, match="eval mode"):
+            cresset.jit.freeze(cresset.jit.script(Scaled()))
+        with pytest.raises(RuntimeError, match="ScriptModule"):
+            cresset.jit.freeze(Scaled().eval())
+
+    def test_optimize_for_inference_takes_a_module_in_training_mode(self):
+        scripted = cresset.jit.script(Scaled())
+        fast = cresset.jit.optimize_for_inference(scripted)
+        x = cresset.randn(2, 2)
+        cresset.testing.assert_close(fast(x), scripted.eval()(x))
+
+    def test_a_frozen_module_can_be_saved(self, tmp_path):
+        frozen = cresset.jit.freeze(cresset.jit.script(Scaled()).eval())
+        frozen.save(tmp_path / "m.pt")
+        x = cresset.randn(2, 2)
+        assert cresset.equal(cresset.jit.load(tmp_path / "m.pt")(x), frozen(x))
+
+
+class TestForks:
+    def test_a_fork_runs_beside_and_wait_gives_its_result(self):
+        assert cresset.jit.script(forked)(cresset.ones(2)).tolist() == [12.0, 12.0]
+
+    def test_forks_inside_of_forks_do_not_starve(self):
+        assert cresset.jit.script(many_forks)(cresset.ones(1), 40).tolist() == [40.0 * 12]
+
+
+def slow_tenfold(x):
+    return x * 10
+
+
+def forked(x):
+    later = cresset.jit.fork(slow_tenfold, x)
+    y = x * 2
+    return cresset.jit.wait(later) + y
+
+
+def many_forks(x, n: int):
+    pending: List[cresset.jit.Future[cresset.Tensor]] = []
+    for _ in range(n):
+        pending.append(cresset.jit.fork(forked, x))
+    total = cresset.zeros(1)
+    for one in pending:
+        total = total + cresset.jit.wait(one)
+    return total
+
+
+def test_a_dict_crosses_both_ways():
+    def doubled(table: Dict[str, int]) -> Dict[str, int]:
+        return {key: 2 * value for key, value in table.items()}
+
+    assert cresset.jit.script(doubled)({"a": 1}) == {"a": 2}
