@@ -178,7 +178,7 @@ class TestBadFiles:
         at = text.index(":\n", at) + 2
         contents[name] = (text[:at] + f"    {line}\n" + text[at:]).encode()
         with pytest.raises(RuntimeError):
-            load(archive(contents))
+            load(archive(contents))(cresset.ones(1, 3))
 
     def test_a_name_in_the_pickle_that_is_none_of_the_archive_is_refused(self, good):
         hostile = b"\x80\x02cos\nsystem\nX\x04\x00\x00\x00true\x85R."

@@ -65,7 +65,7 @@ class Constants:
 def function_code(function):
     """(the source of a function or method, the constants that it names)."""
     constants = Constants()
-    return "\n".join(_Printer(function, constants, set()).lines) + "\n", constants.values
+    return "\n".join(_Printer(function, constants, set(), types_self=False).lines) + "\n", constants.values
 
 
 def archive_sources(roots):
@@ -242,8 +242,9 @@ def _needs_annotation(type_):
 class _Printer:
     """The lines of one function."""
 
-    def __init__(self, function, constants, found):
+    def __init__(self, function, constants, found, types_self=True):
         self.constants, self.found, self.taken = constants, found, set(_RESERVED)
+        self.types_self = types_self  # files say what self is
         self.names, self.inline, self.lines, self.indent = {}, {}, [], 0
         function.ensure_defined()
         graph = function.graph
@@ -259,7 +260,7 @@ class _Printer:
             is_self = not parts and function.owner is not None
             if is_self:
                 self.names[value] = "self"
-                parts.append(f"self: {annotation(argument.type, self.found)}")
+                parts.append(f"self: {annotation(argument.type, self.found)}" if self.types_self else "self")
                 continue
             name = self._new_name(argument.name)
             self.names[value] = name
