@@ -25,7 +25,7 @@ constexpr int64_t kLongK = 16384;            // a small c with a longer sum is c
 template <class T>
 ProductKernels<T> find_kernels() {
   const std::string_view level = instruction_set();
-  if constexpr (std::is_floating_point_v<T>)
+  if constexpr (!std::is_same_v<T, uint32_t>)
     if (level == "avx512") return product_kernels_avx512<T>();
   if (level != "baseline") return product_kernels_avx2<T>();
   return product_kernels_baseline<T>();
@@ -39,8 +39,7 @@ const ProductKernels<T>& the_kernels() {
 
 // The way for the shape. It decides the order of the sums, so it is chosen before threads share the work out.
 template <class T>
-Serial<T> choose(const Product<T>& p) {
-  const ProductKernels<T>& kernels = the_kernels<T>();
+Serial<T> choose(const Product<T>& p, const ProductKernels<T>& kernels) {
   const int64_t few = std::min(p.m, p.n);
   if (few > kSeveralLines || p.a.pack || p.b.pack || p.row_start) return kernels.tiles;
   if (few > kFewLines) return p.a.k_step == 1 && p.b.k_step == 1 && p.k >= 512 && std::max(p.m, p.n) >= 64 ? kernels.few_lines : kernels.tiles;
@@ -112,6 +111,18 @@ void multiply_pieces(const Product<T>& p, Serial<T> serially) {
     }
 }
 
+template <class T>
+void multiply_by(const ProductKernels<T>& kernels, const Product<T>& p) {
+  if (p.m == 0 || p.n == 0) return;
+  if (p.k == 0) return scale_start(p);
+  const Serial<T> serially = choose(p, kernels);
+  const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  if (work < 2 * kWorkPerThread) return serially(p);
+  if (p.k > 2 * kLongK && p.m * p.n <= 32768 && !p.row_start) return multiply_pieces(p, serially);
+  if (in_parallel_region()) return serially(p);
+  multiply_blocks(p, std::min<int64_t>(thread_count(), static_cast<int64_t>(work / kWorkPerThread)), serially);
+}
+
 }  // namespace
 
 Scratch::~Scratch() { std::free(memory_); }
@@ -141,14 +152,20 @@ Scratch& panel_scratch() {
 
 template <class T>
 void multiply(const Product<T>& p) {
-  if (p.m == 0 || p.n == 0) return;
-  if (p.k == 0) return scale_start(p);
-  const Serial<T> serially = choose(p);
-  const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  if (work < 2 * kWorkPerThread) return serially(p);
-  if (p.k > 2 * kLongK && p.m * p.n <= 32768 && !p.row_start) return multiply_pieces(p, serially);
-  if (in_parallel_region()) return serially(p);
-  multiply_blocks(p, std::min<int64_t>(thread_count(), static_cast<int64_t>(work / kWorkPerThread)), serially);
+  multiply_by(the_kernels<T>(), p);
+}
+
+bool multiplies_pairs() {
+#ifdef __x86_64__
+  static const bool can = std::string_view(instruction_set()) == "avx512" && __builtin_cpu_supports("avx512bf16");
+  return can;
+#else
+  return false;
+#endif
+}
+void multiply_pairs(const Product<float>& p) {
+  static const ProductKernels<float> the = product_kernels_of_pairs();
+  multiply_by(the, p);
 }
 
 template <class T>

@@ -55,6 +55,11 @@ struct Product {
 template <class T>
 void multiply(const Product<T>& product);
 
+// The same of bfloat16 numbers: a float of a factor stands for two of them, which follow each other along k. Only where the
+// processor has such products.
+bool multiplies_pairs();
+void multiply_pairs(const Product<float>& product);
+
 // For who shares the work out himself: the product by tiles on the calling thread, and a factor a packed once for many
 // products.
 template <class T>

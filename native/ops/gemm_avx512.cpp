@@ -9,5 +9,6 @@ ProductKernels<T> product_kernels_avx512() {
 }
 template ProductKernels<float> product_kernels_avx512();
 template ProductKernels<double> product_kernels_avx512();
+template ProductKernels<uint64_t> product_kernels_avx512();  // which has a product of 64 bits
 
 }  // namespace cresset

@@ -46,6 +46,28 @@ struct Kernels {
   typedef T Vector __attribute__((vector_size(kBytes)));
   typedef T Loose __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
 
+  // With CRESSET_PAIRS (gemm_pairs_avx512.cpp) each float stands for two bfloat16 numbers that follow each other along k.
+#ifdef CRESSET_PAIRS
+  template <class X>  // a vector, or a pair that counts for all; by value, for what lies in memory is not aligned
+  [[gnu::always_inline]] static void add_product(Vector& sum, X x, Vector y) {
+    __m512 all;
+    if constexpr (sizeof(X) == sizeof(T)) all = _mm512_set1_ps(x);
+    else all = (__m512)x;
+    sum = (Vector)_mm512_dpbf16_ps((__m512)sum, (__m512bh)all, (__m512bh)y);
+  }
+  static T product_of(T x, T y) {
+    const auto a = __builtin_bit_cast(uint32_t, x), b = __builtin_bit_cast(uint32_t, y);
+    const auto half = [](uint32_t bits) { return __builtin_bit_cast(float, bits); };
+    return half(a << 16) * half(b << 16) + half(a & 0xffff0000u) * half(b & 0xffff0000u);
+  }
+#else
+  template <class X>
+  [[gnu::always_inline]] static void add_product(Vector& sum, X x, Vector y) {
+    sum += x * y;
+  }
+  static T product_of(T x, T y) { return x * y; }
+#endif
+
   static const Loose& at(const T* p) { return *reinterpret_cast<const Loose*>(p); }
   static Loose& at(T* p) { return *reinterpret_cast<Loose*>(p); }
 
@@ -70,7 +92,7 @@ struct Kernels {
 #pragma GCC unroll 8
       for (int i = 0; i < R; ++i)
 #pragma GCC unroll 8
-        for (int j = 0; j < V; ++j) sums[i][j] += a[i * line] * row[j];
+        for (int j = 0; j < V; ++j) add_product(sums[i][j], a[i * line], row[j]);
     }
     const T alpha = t.alpha, beta = t.beta;
     T* c = t.c;
@@ -245,7 +267,7 @@ struct Kernels {
       for (int i = 0; i < R; ++i) {
         const Vector v = at(x + i * x_line + p);
 #pragma GCC unroll 8
-        for (int j = 0; j < L; ++j) sums[i][j] += v * row[j];
+        for (int j = 0; j < L; ++j) add_product(sums[i][j], v, row[j]);
       }
     }
 #pragma GCC unroll 8
@@ -254,7 +276,7 @@ struct Kernels {
       for (int j = 0; j < L; ++j) out[i * L + j] = sum(sums[i][j]);
     for (; p < k; ++p)
       for (int i = 0; i < R; ++i)
-        for (int j = 0; j < L; ++j) out[i * L + j] += x[i * x_line + p] * y[j * y_line + p];
+        for (int j = 0; j < L; ++j) out[i * L + j] += product_of(x[i * x_line + p], y[j * y_line + p]);
   }
   // One product of two long lines.
   static T dot(int64_t k, const T* x, const T* y) {
@@ -262,10 +284,10 @@ struct Kernels {
     int64_t p = 0;
     for (; p + 8 * kLanes <= k; p += 8 * kLanes)
 #pragma GCC unroll 8
-      for (int j = 0; j < 8; ++j) sums[j] += at(x + p + j * kLanes) * at(y + p + j * kLanes);
-    for (; p + kLanes <= k; p += kLanes) sums[0] += at(x + p) * at(y + p);
+      for (int j = 0; j < 8; ++j) add_product(sums[j], Vector(at(x + p + j * kLanes)), Vector(at(y + p + j * kLanes)));
+    for (; p + kLanes <= k; p += kLanes) add_product(sums[0], Vector(at(x + p)), Vector(at(y + p)));
     T s = sum(((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7])));
-    for (; p < k; ++p) s += x[p] * y[p];
+    for (; p < k; ++p) s += product_of(x[p], y[p]);
     return s;
   }
 
@@ -356,7 +378,7 @@ struct Kernels {
       next(tile<1, 1, false>, 1);
       for (; j < lines; ++j) {
         T s = 0;
-        for (int64_t i = pc; i < pc + t.k; ++i) s += x.data[i * x.k_step] * y.data[j + i * y.k_step];
+        for (int64_t i = pc; i < pc + t.k; ++i) s += product_of(x.data[i * x.k_step], y.data[j + i * y.k_step]);
         p.c[j] = start ? p.alpha * s + t.beta * start[j] : p.alpha * s;
       }
     }

@@ -12,7 +12,7 @@ namespace {
 
 // ---------------------------------------------------------------- computing
 
-template <class T>
+template <class T, auto kMultiply = multiply<T>>
 void multiply_batch(const Batch& g, const void* a, const void* b, const void* start, void* out) {
   int64_t count = 1;
   for (int64_t s : g.sizes) count *= s;
@@ -23,7 +23,7 @@ void multiply_batch(const Batch& g, const void* a, const void* b, const void* st
   p.c = static_cast<T*>(out), p.c_row = p.n;
   p.start = static_cast<const T*>(start), p.start_row = g.start_row;
   p.alpha = g.alpha.to<T>(), p.beta = g.beta.to<T>();
-  if (count == 1) return multiply(p);
+  if (count == 1) return kMultiply(p);
   const auto some = [&](int64_t begin, int64_t end) {
     Product<T> q = p;
     for (int64_t i = begin; i < end; ++i) {
@@ -31,7 +31,7 @@ void multiply_batch(const Batch& g, const void* a, const void* b, const void* st
       q.b.data = p.b.data + offset_of(i, g.sizes, g.b.batch_steps);
       q.c = p.c + i * p.m * p.n;
       if (p.start) q.start = p.start + offset_of(i, g.sizes, g.start_steps);
-      multiply(q);
+      kMultiply(q);
     }
   };
   constexpr int64_t kGrainWork = 1 << 19;
@@ -90,12 +90,41 @@ Dtype computed_in(Dtype d, const char* who) {
   }
 }
 
-// The rows of a times the columns of b (or its rows, as linear has them); start is broadcast to out, or undefined.
-void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, Tensor start, Scalar alpha, Scalar beta, const Tensor& out) {
+// bfloat16 numbers that follow each other along a dimension, the last or the one before it, two and two as a float: see
+// multiply_pairs. The dimension is even.
+Tensor pairs_along(const Tensor& t, bool last) {
+  const int64_t d = t.dim() - (last ? 1 : 2), n = t.size(-1);
+  Dims sizes = t.sizes(), strides = t.strides();
+  sizes[d] /= 2;
+  bool as_they_lie = t.stride(d) == 1 && t.offset() % 2 == 0 && reinterpret_cast<uintptr_t>(t->data()) % 4 == 0;
+  for (int64_t i = 0; i < t.dim(); ++i) as_they_lie &= i == d || t.size(i) == 1 || t.stride(i) % 2 == 0;
+  if (!as_they_lie && last) return pairs_along(clone(t, MemoryFormat::contiguous), true);
+  if (as_they_lie) {
+    for (int64_t i = 0; i < t.dim(); ++i) strides[i] = i == d ? 1 : strides[i] / 2;
+    return view_as_dtype(t, Dtype::f32, sizes, strides, t.offset() / 2);
+  }
+  const Tensor from = contiguous(t), pairs = empty(sizes, Dtype::f32);
+  parallel_for(pairs.numel() / std::max<int64_t>(n, 1), std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const uint16_t *a = reinterpret_cast<const uint16_t*>(from.bytes()) + 2 * row * n, *b = a + n;
+      uint32_t* to = reinterpret_cast<uint32_t*>(pairs.bytes()) + row * n;
+      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<uint32_t>(a[i]) | static_cast<uint32_t>(b[i]) << 16;
+    }
+  });
+  return pairs;
+}
+
+// The rows of a times the columns of b (or its rows, as linear has them); start is broadcast to out, or undefined. With `pairs`, a and b are what
+// pairs_along gives.
+void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, Tensor start, Scalar alpha, Scalar beta, const Tensor& out, bool pairs = false) {
   const Dtype compute = computed_in(out.dtype(), who);
   if (compute != out.dtype()) {
     const Tensor wide = empty(out.sizes(), compute);
-    product(who, convert(a, compute), convert(b, compute), rows_of_b, start.defined() ? convert(start, compute) : start, alpha, beta, wide);
+    if (start.defined()) start = convert(start, compute);
+    const bool halves = a.dtype() == Dtype::bf16 && b.dtype() == Dtype::bf16 && out.dtype() == Dtype::bf16;
+    if (halves && multiplies_pairs() && a.size(-1) % 2 == 0 && a.numel() > 0 && b.numel() > 0)
+      product(who, pairs_along(a, true), pairs_along(b, rows_of_b || b.dim() == 1), rows_of_b, start, alpha, beta, wide, true);
+    else product(who, convert(a, compute), convert(b, compute), rows_of_b, start, alpha, beta, wide);
     return copy_into(out, wide);
   }
   if (out.numel() == 0) return;
@@ -126,7 +155,9 @@ void product(const char* who, const Tensor& a, const Tensor& b, bool rows_of_b, 
   fold(g, start.defined() && !is_complex(compute));
   const void* from = start.defined() ? start.bytes() : nullptr;
   switch (compute) {
-    case Dtype::f32: return multiply_batch<float>(g, a.bytes(), b.bytes(), from, out.bytes());
+    case Dtype::f32:
+      if (pairs) return multiply_batch<float, multiply_pairs>(g, a.bytes(), b.bytes(), from, out.bytes());
+      return multiply_batch<float>(g, a.bytes(), b.bytes(), from, out.bytes());
     case Dtype::f64: return multiply_batch<double>(g, a.bytes(), b.bytes(), from, out.bytes());
     case Dtype::i32: return multiply_batch<uint32_t>(g, a.bytes(), b.bytes(), from, out.bytes());
     case Dtype::i64: return multiply_batch<uint64_t>(g, a.bytes(), b.bytes(), from, out.bytes());

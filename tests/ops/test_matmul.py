@@ -33,6 +33,42 @@ def test_products_of_whole_numbers_are_exact_in_every_layout(sizes, transposed):
         assert ((a.to(dtype) @ b.to(dtype)) == expected.to(dtype)).all()
 
 
+class TestHalfPrecision:
+    """Sums of small whole numbers, which bfloat16 and float16 have exactly whatever the order; some processors multiply pairs."""
+
+    @pytest.mark.parametrize("dtype", [cresset.bfloat16, cresset.float16])
+    @pytest.mark.parametrize(
+        "sizes", [(1, 1, 2), (3, 4, 5), (1, 70, 64), (64, 1, 66), (5, 9, 600), (37, 53, 72), (130, 50, 202)]
+    )
+    def test_products_in_every_layout(self, sizes, dtype):
+        m, n, k = sizes
+        a = (cresset.arange(m * k, dtype=cresset.float64).reshape(m, k) * 5 % 7 % 3 - 1) * (cresset.arange(k) % 4 != 3)
+        b = cresset.arange(k * n, dtype=cresset.float64).reshape(k, n) * 3 % 11 % 3 - 1
+        expected = a @ b
+        assert expected.abs().max() <= 256
+        layouts = [
+            lambda t: t,
+            lambda t: t.mT.contiguous().mT,
+            lambda t: cresset.nn.functional.pad(t, (1, 2, 1, 0))[1:, 1:-2],
+        ]
+        for left in layouts:
+            for right in layouts:
+                x, y = left(a.to(dtype)), right(b.to(dtype))
+                assert (x @ y).equal(expected.to(dtype))
+                assert cresset.nn.functional.linear(x, y.mT, y.new_ones(n)).equal((expected + 1).to(dtype))
+                assert cresset.addmm(y.new_ones(m, 1), x, y, beta=2, alpha=-1).equal((2 - expected).to(dtype))
+        assert (a[0].to(dtype) @ b.to(dtype)).equal(expected[0].to(dtype))
+        assert (a.to(dtype) @ b[:, 0].to(dtype)).equal(expected[:, 0].to(dtype))
+        batch = cresset.stack([a, -a, a.flip(0)]).to(dtype)
+        assert (batch @ b.to(dtype)).equal(cresset.stack([expected, -expected, expected.flip(0)]).to(dtype))
+        assert cresset.bmm(batch, b.to(dtype).expand(3, k, n)).equal(batch @ b.to(dtype))
+
+    def test_infinities_and_nan_stay(self):
+        a = cresset.tensor([[float("inf"), 1.0], [float("nan"), 1.0], [1.0, -float("inf")]], dtype=cresset.bfloat16)
+        first, second, third = (a @ cresset.ones(2, 1, dtype=cresset.bfloat16)).flatten().tolist()
+        assert first == float("inf") and second != second and third == -float("inf")
+
+
 @pytest.mark.cpu_only("threads")
 @pytest.mark.parametrize("batch", [(), (5,), (2,)])
 def test_results_do_not_depend_on_the_number_of_threads(batch):
