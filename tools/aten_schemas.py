@@ -14,8 +14,9 @@ SKIPPED = re.compile(
     r"_foreach_|_fused_|cudnn|miopen|mkldnn|_mps|mps_|_test_|_nested_|_sparse_|sparse_resize|fbgemm|quantized_|_cslt|_triton|_flash|_efficient|_philox"
     r"|.*_backward|.*_backward_|.*backward_data|.*_copy$|.*_jvp$|.*_for_mps$"
 )
-KEPT = {"lift_fresh_copy", "_to_copy", "index_copy", "_nested_tensor_from_mask_left_aligned"}
-NAMED = {"_upsample_lanczos2d_aa"}  # in branches of PyTorch's own functions; nothing here runs it
+KEPT = {"lift_fresh_copy", "_to_copy", "index_copy"}
+# In branches of PyTorch's own functions; nothing here runs them.
+NAMED = {"_upsample_lanczos2d_aa", "_nested_tensor_from_mask", "_nested_tensor_from_mask_left_aligned", "to_padded_tensor"}
 
 
 def wanted(schema):
@@ -28,7 +29,7 @@ def wanted(schema):
         or schema.overload_name.endswith("out")
     ):
         return False
-    if (SKIPPED.match(name) and name not in KEPT) or any(argument.is_out for argument in schema.arguments):
+    if (SKIPPED.match(name) and name not in KEPT | NAMED) or any(argument.is_out for argument in schema.arguments):
         return False
     of_tensors = re.search(r"\bTensor", text.partition("(")[2]) and not re.search(
         r"\bt\b|Dict\(|Tensor\[\] (self|a|l)\b", text

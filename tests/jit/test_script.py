@@ -245,3 +245,31 @@ class TestRefusals:
         exec("def f(x):\n    return x\n", scope)
         with pytest.raises(OSError, match="Can't get source"):
             torch.jit.script(scope["f"])
+
+
+class TestCompilationUnit:
+    def test_functions_of_a_text_call_each_other(self):
+        unit = torch.jit.CompilationUnit(
+            "def twice(x: Tensor) -> Tensor:\n    return torch.add(x, x)\ndef f(x: Tensor, n: int=2):\n    for i in range(n):\n        x = twice(x)\n    return x.relu()\n"
+        )
+        assert unit.f(torch.ones(1)).item() == 4 and unit.twice(torch.ones(1)).item() == 2
+        assert unit.find_function("g") is None and len(unit.get_functions()) == 2
+
+    def test_names_of_the_program_around_are_not_seen(self):
+        with pytest.raises(RuntimeError, match="undefined value pytest"):
+            torch.jit.CompilationUnit("def f(x: Tensor):\n    return pytest.fail(x)\n")
+
+    def test_an_operator_that_is_not_there_is_refused(self):
+        with pytest.raises(RuntimeError, match="Unknown builtin op: aten::nothing"):
+            torch.jit.CompilationUnit("def f(x: Tensor):\n    return torch.nothing(x)\n")
+
+
+def test_what_was_compiled_can_be_forgotten():
+    from cresset.jit.scripting import unit
+
+    scripted = torch.jit.script(nn.Linear(2, 2))
+    assert nn.Linear in torch.jit._recursive.concrete_type_store.type_store
+    torch.jit._recursive.concrete_type_store = torch.jit._recursive.ConcreteTypeStore()
+    torch.jit._state._clear_class_state()
+    assert not unit.module_types and scripted(torch.ones(1, 2)).shape == (1, 2)
+    assert torch.jit.script(nn.Linear(2, 2))(torch.ones(1, 2)).shape == (1, 2)

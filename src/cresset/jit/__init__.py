@@ -53,10 +53,19 @@ class ScriptWarning(Warning):
 # Names of modules that load when they are first used.
 _LATER = {
     **dict.fromkeys(
-        ("ScriptFunction", "ScriptModule", "ScriptMethod", "RecursiveScriptModule", "TopLevelTracedModule"), "objects"
+        (
+            "ScriptFunction",
+            "ScriptModule",
+            "ScriptMethod",
+            "RecursiveScriptModule",
+            "TracedModule",
+            "TopLevelTracedModule",
+        ),
+        "objects",
     ),
     **dict.fromkeys(("script", "script_method"), "scripting"),
     "Error": "failures",
+    "CompilationUnit": "compilation_unit",
     **dict.fromkeys(("trace", "trace_module", "TracerWarning", "TracingCheckError"), "tracing"),
     **dict.fromkeys(("freeze", "optimize_for_inference", "run_frozen_optimizations"), "freezing"),
     **dict.fromkeys(("last_executed_optimized_graph", "export_opnames", "set_module"), "inquiries"),
@@ -65,7 +74,7 @@ _LATER = {
     "load": "loading",
 }
 
-_SUBMODULES = {"frontend", "annotations", "builtins"}
+_SUBMODULES = {"frontend", "annotations", "builtins", "_recursive"}
 
 
 def __getattr__(name):

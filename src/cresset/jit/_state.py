@@ -44,8 +44,8 @@ def set_tracing(recorder):
 
 def _clear_class_state():
     """Forget which classes were compiled."""
-    from . import script_classes
+    from .scripting import unit
 
-    script_classes.clear()
+    unit.forget()
     _jit_caching_layer.clear()
     _jit_function_overload_caching.clear()

@@ -115,7 +115,9 @@ def _definition(root, constants, found):
             f"  {name} : {annotation(type_, found)}\n" for name, type_ in fields
         )
     if isinstance(root, EnumType):
-        members = "".join(f"  {name} = {_plain(getattr(value, 'value', value), constants)}\n" for name, value in root.members.items())
+        members = "".join(
+            f"  {name} = {_plain(getattr(value, 'value', value), constants)}\n" for name, value in root.members.items()
+        )
         return f"class {root.qualified_name.rpartition('.')[2]}(Enum):\n{members}"
     return "\n".join(_Printer(root, constants, found).lines) + "\n"
 

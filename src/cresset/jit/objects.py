@@ -466,7 +466,13 @@ class RecursiveScriptModule(ScriptModule, _Methods):
         return type(self).__name__
 
 
-class TopLevelTracedModule(RecursiveScriptModule):
+class TracedModule(RecursiveScriptModule):
+    """A module that was recorded, as programs ask for it by isinstance."""
+
+    __module__ = "torch.jit"
+
+
+class TopLevelTracedModule(TracedModule):
     """The module that torch.jit.trace gives."""
 
     __module__ = "torch.jit"

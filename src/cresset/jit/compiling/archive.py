@@ -107,8 +107,6 @@ class ArchiveCompiler(Unit):
         constants: the archive's tensors and objects, which `CONSTANTS.c0` names.
     """
 
-    may_lack_operators = True
-
     def __init__(self, read_source, constants=()):
         super().__init__()
         self.read_source, self.constants = read_source, list(constants)

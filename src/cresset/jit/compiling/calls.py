@@ -61,8 +61,6 @@ class Calls:
         if isinstance(callee, Py):
             return self.call_python(callee, args, kwargs, tree)
         if isinstance(callee, sugar.Operator):
-            if self.unit.may_lack_operators and not aten_table.overloads(callee.kind):
-                return self._missing_operator(callee.kind, tree)
             args, kwargs = self.values(args, kwargs, tree)
             return match_operator(
                 self, callee.kind, [*callee.first, *args], {**callee.named, **kwargs}, self.place(tree)
@@ -153,15 +151,6 @@ class Calls:
         return self.graph.insert(
             "prim::PythonOp", inputs, [function.schema.returns], name=function.name, function=function.python
         ).output()
-
-    def _missing_operator(self, kind, tree):
-        """An operator of an archive that is not here: an exception where the program comes to it. It may be in a branch that is never taken."""
-        self.place(tree)
-        message = self.constant(
-            f"Unknown builtin op: {kind}. It is an operator of PyTorch's that cresset does not have"
-        )
-        self.graph.insert("prim::RaiseException", [message, self.constant(None)], 0)
-        return sugar.Missing()
 
     def dropped_call(self, schema, tree):
         """What is there instead of a call of an unused function: an exception."""

@@ -17,7 +17,7 @@ from .expressions import Expressions
 from .indexing import Indexing
 from .members import Members
 from .statements import Statements
-from .sugar import Missing, Py, Several, Variable, is_value
+from .sugar import Py, Several, Variable, is_value
 
 _NAMED = re.compile(r"(?!_\d*$|\$)")  # variables whose name is worth keeping for their values
 FLAGS = ("$left", "$broke", "$returned")
@@ -96,8 +96,6 @@ class Emitter(Statements, Expressions, Calls, Members, Indexing):
             ).output()
         if isinstance(meaning, Py):
             return self.python_value(meaning, tree)
-        if isinstance(meaning, Missing):
-            return self.graph.insert("prim::Uninitialized", (), [types.TensorType()]).output()
         made = self.iteration_as_list(meaning, tree)
         if made is not None:
             return made

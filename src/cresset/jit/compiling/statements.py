@@ -404,7 +404,6 @@ class Statements:
     def bind(self, target, meaning, tree, declared=None):
         """Let the target of an assignment be the meaning."""
         if isinstance(target, ast.Name):
-            meaning = self.value(meaning, tree) if isinstance(meaning, sugar.Missing) else meaning
             self.assign(target.id, meaning, tree, declared)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.bind_several(target, meaning, tree)
@@ -432,8 +431,6 @@ class Statements:
 
     def unpack(self, meaning, tree, count=None):
         """The parts of a tuple, or of a list of `count` items."""
-        if isinstance(meaning, sugar.Missing):
-            return [self.value(meaning, tree) for _ in range(count or 0)]
         if isinstance(meaning, sugar.Several):
             parts = meaning.items
         elif isinstance(meaning, sugar.Iteration) and meaning.count is not None:

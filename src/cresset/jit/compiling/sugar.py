@@ -92,12 +92,6 @@ class Closure(Sugar):
         self.tree = tree
 
 
-class Missing(Sugar):
-    """What an operator gives that is not here: nothing, since the program ended before."""
-
-    what = "nothing"
-
-
 class Super(Sugar):
     """`super()`: methods of the class above."""
 

@@ -20,14 +20,17 @@ from .modules import Modules
 class Unit(Classes, Modules):
     """Compiles and remembers."""
 
-    may_lack_operators = False  # whether an operator that is not here is an error where it is written
-
     def __init__(self):
         self.taken = {}  # qualified name -> how often it was asked for
         self.functions = {}  # (Python function, types of its parameters) -> Function
         self.classes = {}  # Python class -> type
         self.module_types = {}  # what tells module types apart -> ClassType
         self.compiling = []  # the Functions in work
+
+    def forget(self):
+        """Let go of all that was compiled. Programs that hold some of it keep it; what is compiled later gets new names."""
+        for table in (self.functions, self.classes, self.module_types):
+            table.clear()
 
     def free_name(self, name):
         """The qualified name, with a mark in it where it is taken."""
