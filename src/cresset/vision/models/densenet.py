@@ -4,7 +4,7 @@ import re
 from collections import OrderedDict
 
 import cresset
-from cresset import nn
+from cresset import jit, nn
 from cresset.nn import functional as F
 from cresset.utils.checkpoint import checkpoint
 
@@ -22,14 +22,19 @@ class _DenseLayer(nn.Module):
         self.conv2 = nn.Conv2d(bn_size * growth_rate, growth_rate, 3, padding=1, bias=False)
         self.drop_rate, self.memory_efficient = float(drop_rate), memory_efficient
 
-    def _squeeze(self, *inputs):
+    def _squeeze(self, inputs: list[cresset.Tensor]):
         return self.conv1(self.relu1(self.norm1(cresset.cat(inputs, 1))))
 
-    def forward(self, inputs):
-        if self.memory_efficient and any(x.requires_grad for x in inputs):
-            squeezed = checkpoint(self._squeeze, *inputs, use_reentrant=False)
+    @jit.unused
+    def _squeeze_twice(self, inputs: list[cresset.Tensor]) -> cresset.Tensor:
+        """Computed again in backward instead of kept. Compiled programs cannot: they leave that to Python."""
+        return checkpoint(self._squeeze, list(inputs), use_reentrant=False)  # the list grows until backward
+
+    def forward(self, inputs: list[cresset.Tensor]):
+        if self.memory_efficient and any([x.requires_grad for x in inputs]):  # noqa: C419  (as a compiler reads it)
+            squeezed = self._squeeze_twice(inputs)
         else:
-            squeezed = self._squeeze(*inputs)
+            squeezed = self._squeeze(inputs)
         made = self.conv2(self.relu2(self.norm2(squeezed)))
         return F.dropout(made, self.drop_rate, self.training) if self.drop_rate > 0 else made
 
