@@ -113,6 +113,11 @@ KNOWN = [
     (r"[.](eq|ne|lt|le|gt|ge|greater|less)(_equal)?_?\(-", r"^v\d+: [01] instead of [01] at .* uint8$", r"uint8", "PyTorch wraps a negative number round to a large unsigned one"),
     (r"t[.]clamp\(", r"^raised RuntimeError instead of NotImplementedError: clamp: shapes .* do not broadcast.*[|] clamp is not supported for complex", r"complex", "two things are wrong"),
     (r"new_tensor\(", r"only torch raised RuntimeError: value cannot be converted to type uint8 without overflow", r"", "a fraction below zero is cut to an unsigned number"),
+    (r"F[.]gelu\(", r"^v\d+: inf instead of nan at", r"inf", "of infinity: PyTorch multiplies it with zero"),
+    (r"[.]detach_\(", r"only cresset raised RuntimeError: Can't detach views in-place", r"", "which results cresset makes as views of others (kron)"),
+    (r"backward\(", r"^\S+[.]grad: -?(0[.]0|0[.]000\d+) instead of -?(0[.]0|0[.]000\d+) at .* b?float16$", r"", "gradients of halves that cancel: within some units of one"),
+    (r"[.]grad\(", r"^v\d+: is_conj False instead of True$", r"complex", "conj() computes; PyTorch puts it off"),
+    (r"register_multi_grad_hook\(", r"^raised RuntimeError instead of AssertionError: It is not possible to get the gradient edge", r"", "a tensor that requires no gradient: PyTorch asserts"),
     # memory
     (r"[.]set_\(", r"only cresset raised RuntimeError: setStorage", r"", "sizes beyond a storage are refused; PyTorch enlarges it"),
     (r"[.]set_\(", r"requires_grad False instead of True", r"", "memory is shared, not history"),
