@@ -90,7 +90,7 @@ KNOWN = [
     (r"t[.]func[.](grad|vjp)\(", r"^v\d+: requires_grad False instead of True; v\d+: is_leaf True instead of False$", r"requires_grad", "a view that was made in inference mode has no history"),
     (r"backward\(v\d+", r"only torch raised RuntimeError: unsupported operation: some elements", r"operands share memory", "a gradient that shares the memory of its leaf is added to all the same"),
     (r"[.]data[.]\w+_\(|[.]detach\(\)[.]\w+_\(|untyped_storage\(\)[.]fill_", r"only cresset raised RuntimeError: Inplace update to inference tensor", r"version none", "what detach() and data give of a tensor of inference mode is not written to either"),
-    (r"\[False\] = ", r"only cresset raised RuntimeError: __setitem__: a leaf Variable", r"requires_grad", "a leaf is not written to, also where nothing is written"),
+    (r"\[False\] = ", r"only cresset raised RuntimeError: __setitem__: a (view of a )?leaf Variable", r"requires_grad", "a leaf is not written to, also where nothing is written"),
     (r"backward\(", r"^said \('h\d+', .*, None\)\)\) instead of ", r"", "nodes tell of results without a gradient, too (the places of max)"),
     (r"grown\(.*resize_", r"^v\d+ shares the memory of v\d+ instead of v\d+$", r"", "memory that was lent by DLPack stays where it is"),
     (r"\] = ", r"^raised RuntimeError instead of IndexError: Index put requires the source and destination dtypes match[^|]*[|] shape mismatch", r"", "two things are wrong"),
@@ -118,6 +118,8 @@ KNOWN = [
     (r"backward\(", r"^\S+[.]grad: -?(0[.]0|0[.]000\d+) instead of -?(0[.]0|0[.]000\d+) at .* b?float16$", r"", "gradients of halves that cancel: within some units of one"),
     (r"[.]grad\(", r"^v\d+: is_conj False instead of True$", r"complex", "conj() computes; PyTorch puts it off"),
     (r"register_multi_grad_hook\(", r"^raised RuntimeError instead of AssertionError: It is not possible to get the gradient edge", r"", "a tensor that requires no gradient: PyTorch asserts"),
+    (r"F[.]interpolate\(", r"^v\d+: strides \([-\d, ]+\) instead of \([-\d, ]+\)$", r"<\([^)]*\b1\b", "with dimensions of one element both orders fit: which one is meant"),
+    (r"backward\(", r"only cresset raised RuntimeError: Trying to backward through the graph a second time", r"", "what PyTorch walks again because it saved nothing there (diag)"),
     # memory
     (r"[.]set_\(", r"only cresset raised RuntimeError: setStorage", r"", "sizes beyond a storage are refused; PyTorch enlarges it"),
     (r"[.]set_\(", r"requires_grad False instead of True", r"", "memory is shared, not history"),
