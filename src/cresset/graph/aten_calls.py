@@ -284,7 +284,9 @@ def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 @_form("embedding")
 def _embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     if max_norm is not None:
-        raise NoForm
+        raise RuntimeError(
+            "embedding: max_norm writes to the table while it is read, which a recording cannot hold; leave max_norm out"
+        )
     place = -1 if padding_idx is None else padding_idx % weight.shape[0]
     return "embedding", (weight, input, place, scale_grad_by_freq, sparse)
 
@@ -411,6 +413,39 @@ def _logsigmoid(input):
 @_form("pad")
 def _pad(input, pad, mode="constant", value=None):
     return "pad", (input, list(pad), mode, value if value is None else float(value))
+
+
+@_form("max_pool2d", layers=False)
+def _max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    return "max_pool2d_with_indices" if return_indices else "max_pool2d", (
+        input,
+        kernel_size,
+        [] if stride is None else stride,
+        padding,
+        dilation,
+        ceil_mode,
+    )
+
+
+def _inner(name):
+    def form(*args):
+        return name, args
+
+    return form
+
+
+for _dims in (1, 2, 3):
+    _form(f"_avg_pool{_dims}d", layers=False)(_inner(f"avg_pool{_dims}d"))
+
+
+@_form("kl_div_elementwise", layers=False)
+def _kl_div_elementwise(input, target, log_target=False):
+    return "kl_div", (input, target, 0), {"log_target": log_target}
+
+
+@_form("logsigmoid", layers=False)
+def _native_logsigmoid(input):
+    return "log_sigmoid", (input,)
 
 
 @_form("einsum", layers=False)

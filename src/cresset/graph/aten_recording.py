@@ -6,6 +6,7 @@ A Value follows its tensor: after `x.add_(1)`, x is the result of that call.
 
 import cresset
 
+from ..ops import aten_table
 from ..ops.pointwise import definitions
 from . import aten_calls
 from .places import Place
@@ -90,7 +91,8 @@ class AtenRecorder(Recorder):
                     return self.enter_function(func, name, args, kwargs)
                 if name in definitions:
                     with self:
-                        return definitions[name].forward(*args, **kwargs)  # its formula, in operators that aten has
+                        formula = next(iter(definitions[name]._formulas.values()))
+                        return formula(*args, **kwargs)  # in operators that aten has
                 if kwargs.get("requires_grad") is False:
                     return self.__torch_function__(
                         func, types, args, {k: v for k, v in kwargs.items() if k != "requires_grad"}
@@ -115,7 +117,14 @@ class AtenRecorder(Recorder):
             result = result.view_as(
                 result
             )  # contiguous() may give its argument: the result is another value, and needs an object of its own
-        tensors = [t for t in leaves(result) if isinstance(t, cresset.Tensor)]
+        whole = result
+        if (
+            isinstance(result, cresset.Tensor) and len(schema.returns) > 1
+        ):  # a function that gives the first of the operator's results
+            given, named = positional(schema, arguments)
+            whole = aten_table.function(schema.op)(*given, **named)
+            result = whole[0]
+        tensors = [t for t in leaves(whole) if isinstance(t, cresset.Tensor)]
         values = [
             self.new_value(t, depends or (id(t) in self.known and self.known[id(t)].value.depends)) for t in tensors
         ]
@@ -126,7 +135,7 @@ class AtenRecorder(Recorder):
             self.remember(tensor, value)
         for tensor in (t for t in leaves(written) if isinstance(t, cresset.Tensor)):
             self.mark_written(tensor)
-        self.kept.append(result)
+        self.kept.append(whole)
         return result
 
     def depends(self, leaf):

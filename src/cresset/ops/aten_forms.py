@@ -137,6 +137,36 @@ def multilabel_margin_loss(input, target, reduction=1):
     return _functional().multilabel_margin_loss(input, target, reduction=REDUCTIONS[reduction])
 
 
+def _mean_by_default(name, *names):
+    """A loss of the root namespace, where the reduction is 0 if none is given; aten's is 1."""
+    defaults = {
+        "margin": 1.0 if name in ("hinge_embedding_loss", "triplet_margin_loss") else 0.0,
+        "p": 2.0,
+        "eps": 1e-6,
+        "swap": False,
+        "blank": 0,
+        "reduction": 1,
+        "zero_infinity": False,
+    }
+
+    def loss(*args, **kwargs):
+        given = {key: value for key, value in defaults.items() if key in names}
+        given.update(zip(names, args, strict=False))
+        given.update(kwargs)
+        return getattr(cresset, name)(**{{"self": "input"}.get(key, key): value for key, value in given.items()})
+
+    return loss
+
+
+_LOSSES = {
+    "hinge_embedding_loss": ("self", "target", "margin", "reduction"),
+    "margin_ranking_loss": ("input1", "input2", "target", "margin", "reduction"),
+    "cosine_embedding_loss": ("input1", "input2", "target", "margin", "reduction"),
+    "triplet_margin_loss": ("anchor", "positive", "negative", "margin", "p", "eps", "swap", "reduction"),
+    "ctc_loss": ("log_probs", "targets", "input_lengths", "target_lengths", "blank", "reduction", "zero_infinity"),
+}
+
+
 # ---- padding
 
 
@@ -307,6 +337,7 @@ def col2im(input, output_size, kernel_size, dilation, padding, stride):
 
 
 forms = {
+    **{name: _mean_by_default(name, *names) for name, names in _LOSSES.items()},
     "_convolution": _convolution, "_convolution_mode": _convolution_mode, "_softmax": _softmax, "_log_softmax": _log_softmax, "_safe_softmax": _safe_softmax,
     "_weight_norm": _weight_norm, "_native_batch_norm_legit": _native_batch_norm_legit, "_native_batch_norm_legit_no_training": _native_batch_norm_legit_no_training,
     "cross_entropy_loss": cross_entropy_loss, "nll_loss": nll_loss, "nll_loss_nd": nll_loss, "nll_loss2d": nll_loss, "binary_cross_entropy": binary_cross_entropy,
