@@ -9,7 +9,7 @@ import ast
 import re
 
 from ...graph import types
-from ...graph.graph import Graph, Value
+from ...graph.graph import Graph
 from ...graph.scalar_types import number_of
 from .calls import Calls
 from .errors import CompileError
@@ -479,7 +479,3 @@ def _common(first, second):
         if covering is not None:
             found[name] = covering
     return found
-
-
-def is_constant(value):
-    return isinstance(value, Value) and value.node().kind() == "prim::Constant"

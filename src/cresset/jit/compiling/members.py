@@ -10,9 +10,9 @@ from cresset import nn
 from ...graph import types
 from ...graph.scalar_types import number_of
 from ...ops import aten_table
-from ..marks import is_ignored_fn, should_drop
 from . import sugar
 from .errors import CompileError
+from .matching import Mismatch, carry_out, convert_plan, match_function
 from .sugar import Method, Operator, Py, is_value
 
 # Attributes of tensors that are operators.
@@ -32,8 +32,6 @@ _TENSOR_METHODS = {
     "nelement": "aten::numel",
     "ndimension": "aten::dim",
 }
-# Python's methods of lists, dicts and text that operators do not have under the same name.
-_RENAMED = {"__len__": "aten::len", "__getitem__": "aten::__getitem__", "__contains__": "aten::__contains__"}
 
 
 class Members:
@@ -211,8 +209,6 @@ class Members:
         self.graph.insert("prim::SetAttr", [base, value], 0, name=name)
 
     def _fit(self, value, wanted, name, tree):
-        from .matching import Mismatch, carry_out, convert_plan
-
         try:
             return carry_out(self, convert_plan(value, wanted, None, {}, False))
         except Mismatch:
@@ -336,8 +332,6 @@ class Members:
                 tree, f"Tried to access nonexistent attribute or method '{name}' of type '{type.annotation_str}'."
             )
         function = self.unit.defined(type.methods[name], place)
-        from .matching import match_function
-
         inputs = match_function(self, function.schema, args, kwargs, place, skip_self=True)
         self.graph.place = place
         return self.graph.insert("prim::CallMethod", [value, *inputs], [function.schema.returns], name=name).output()
@@ -378,8 +372,3 @@ _CASTS = {
 
 def _short(type):
     return type.qualified_name.rpartition(".")[2]
-
-
-def is_hidden(function):
-    """Whether a function is left to Python, or dropped."""
-    return is_ignored_fn(function) or should_drop(function)
