@@ -13,7 +13,6 @@ namespace cresset {
 
 namespace {
 
-using Kind = ConvolutionKind;
 
 constexpr double kLeastWork = 2e6;    // multiplications and additions below which patches are ahead
 constexpr double kWorkOfPiece = 1e7;  // enough to hide what a piece costs
@@ -75,7 +74,7 @@ Piece rows_of(const ConvolutionSizes& whole, int64_t image, int64_t begin, int64
   Piece p{whole, image, 0, 0, nullptr};
   p.sizes.images = 1;
   const int64_t reach = whole.dilation[1] * (whole.kernel[1] - 1), stride = whole.stride[1], before = whole.before[1];
-  if (whole.kind == Kind::input_gradient) {  // stride 1
+  if (whole.kind == ConvolutionKind::input_gradient) {  // stride 1
     const int64_t first = std::max<int64_t>(begin + before - reach, 0), last = std::min(end - 1 + before, whole.out[1] - 1);
     p.in_row = begin;
     p.out_row = first;
@@ -101,18 +100,18 @@ int64_t images_together(const ConvolutionSizes& c) {
   const double work = work_of(c) / static_cast<double>(c.images), least = work_of_piece(c);
   int64_t n = 1;
   while (n < c.images && (c.images % n != 0 || work * static_cast<double>(n) < least)) ++n;
-  if (c.kind == Kind::weight_gradient)
+  if (c.kind == ConvolutionKind::weight_gradient)
     while (n < c.images && (c.images % n != 0 || n * product(c.out) < kPointsOfSum || c.images / n > 2 * kPieces)) ++n;
   return n;
 }
 
 std::vector<Piece> pieces_of(const ConvolutionSizes& c) {
   const int64_t together = images_together(c), count = c.images / together;
-  const int64_t rows = c.kind == Kind::input_gradient ? c.in[1] : c.out[1];
+  const int64_t rows = c.kind == ConvolutionKind::input_gradient ? c.in[1] : c.out[1];
   int64_t blocks = 1;
-  if (together == 1 && count < kPieces && c.kernel[0] == 1 && c.in[0] == 1 && c.out[0] == 1 && (c.kind != Kind::input_gradient || c.stride[1] == 1)) {
+  if (together == 1 && count < kPieces && c.kernel[0] == 1 && c.in[0] == 1 && c.out[0] == 1 && (c.kind != ConvolutionKind::input_gradient || c.stride[1] == 1)) {
     blocks = std::min<int64_t>({(kPieces + count - 1) / count, rows / 4, static_cast<int64_t>(work_of(c) / static_cast<double>(c.images) / work_of_piece(c))});
-    if (c.kind == Kind::weight_gradient) blocks = std::min(blocks, product(c.out) / kPointsOfSum);
+    if (c.kind == ConvolutionKind::weight_gradient) blocks = std::min(blocks, product(c.out) / kPointsOfSum);
     blocks = std::max<int64_t>(blocks, 1);
   }
   std::vector<Piece> pieces;
@@ -149,7 +148,7 @@ void add_bias(float* to, const float* bias, int64_t points, int64_t channels) {
 }
 
 void run_images(const ConvolutionSizes& c, const std::vector<Piece>& pieces, const Images& from, const char* packed, const float* bias, float* to, bool inside) {
-  const bool forward = c.kind == Kind::forward;
+  const bool forward = c.kind == ConvolutionKind::forward;
   const int64_t channels = forward ? c.out_channels : c.in_channels;
   const int64_t *whole = forward ? c.out : c.in, points = product(whole);
   parallel_for(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
@@ -215,7 +214,7 @@ bool convolve_in_pieces(const ConvolutionSizes& c, const Tensor& a, const Tensor
   if (!goes_in_pieces(c)) return false;
   std::vector<Piece> pieces = pieces_of(c);
   if (!find_kernels(pieces, c)) return false;
-  if (c.kind == Kind::weight_gradient) {
+  if (c.kind == ConvolutionKind::weight_gradient) {
     run_weight(pieces, Images(a), Images(b), out.data<float>());
     return true;
   }
