@@ -45,7 +45,7 @@ class Environment:
 def adopted(tmp_path_factory):
     environment = Environment(tmp_path_factory.mktemp("adopted"))
     done = environment.call("-m", "cresset", "adopt")
-    assert done.returncode == 0 and "`import torch` finds cresset now" in done.stdout, done.stderr
+    assert done.returncode == 0 and "`import torch` finds cresset now" in done.stdout and "torchvision==0.28" in done.stdout, done.stderr
     return environment
 
 

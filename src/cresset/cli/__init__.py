@@ -147,6 +147,7 @@ def adopt(options):
     else:
         print(f"wrote torch {adoption.VERSION} ({len(files)} files in {adoption.site_packages()}): `import torch` finds cresset now")
         print("`cresset adopt --undo` or `pip uninstall torch` removes it")
+        print('packages tied to one release of PyTorch are named in the version for 2.13: pip install "torchvision==0.28.*"')
     return 0
 
 
