@@ -290,3 +290,6 @@ class TestNamesBesideTheNativeModule:
         assert not torch.autograd._profiler_enabled()
         with torch.profiler.profile():
             assert torch.autograd._profiler_enabled()
+
+    def test_a_storage_without_a_type_is_one_of_floats(self):
+        assert torch.Storage is torch.FloatStorage and torch.Storage(2).dtype == torch.float32

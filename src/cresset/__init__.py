@@ -67,6 +67,7 @@ from .tensors.from_data import (  # noqa: E402, F401
 globals().update(_ops.functions)
 globals().update(_tensor_methods.legacy_types)
 globals().update(_legacy_storages)
+Storage = _legacy_storages["FloatStorage"]
 _tensor_methods.install(_ops.methods)
 typename = _tensor_methods.typename
 
