@@ -25,6 +25,19 @@ def _(output):
     return where(output <= 0, 0, 1)
 
 
+@pointwise(types="real", method=False, examples=[(1.0, 0.5, 1.5), (1.0, -2.0, 0.0), (1.0, 2.0, 3, 7.0)])
+def _add_relu(x, y, *, alpha=1):
+    """relu(x + alpha * y), as the end of a residual block has it: one pass over the elements, forward and backward."""
+    total = x + alpha * y
+    return where(total < 0, 0, total)
+
+
+@_add_relu.derivative
+def _(output, alpha):
+    kept = where(output <= 0, 0, 1)
+    return kept, kept * alpha
+
+
 @pointwise(types="real", method=False, inplace=True, examples=[(3.0, 3.0), (7.0, 6.0)])
 def relu6(x):
     """x clamped to [0, 6]."""
