@@ -227,8 +227,9 @@ class TestPyTorchsLists:
     def check(self, device, names, words):
         import cresset.linalg
         import cresset.nn.functional.root  # noqa: F401
-        from cresset.ops.autocast import policies
+        from cresset.ops.autocast import policies, read_formulas
 
+        read_formulas()
         for name in set(names) - self.NOT_HERE:
             if (device, name) not in self.BY_PARTS:
                 assert policies[self.SPELLED.get(name, name)].get(device) in words, name

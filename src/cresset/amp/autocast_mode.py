@@ -6,6 +6,7 @@ import warnings
 
 import cresset
 from cresset import _native
+from cresset.ops.autocast import read_formulas
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -68,6 +69,8 @@ def set_autocast_enabled(device_type, enabled=None):
     if _known(device_type) not in _NATIVE_DEVICES:
         _others.enabled[device_type] = bool(enabled)
         return
+    if enabled and device_type == "cuda":
+        read_formulas()
     bit = 1 << _NATIVE_DEVICES[device_type]
     mask = _native.autocast_mask()
     _native.set_autocast_mask(mask | bit if enabled else mask & ~bit)

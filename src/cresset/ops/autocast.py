@@ -18,10 +18,6 @@ from .. import _native
 
 DEVICES = ("cpu", "cuda")
 _NUMBERS = {"lower": 1, "float32": 2, "promote": 3, "accumulate": 4}  # the others are for functions made of others only
-_OF_FORMULAS = {  # they are loaded when the first gradient of a gradient is asked for, later than the core needs this
-    "float32": "acos asin cosh erfinv exp expm1 log log10 log1p log2 pow square reciprocal rsqrt sinh tan softplus",
-    "promote": "addcdiv addcmul atan2",
-}
 policies = {}  # name -> {device: policy}, of operators and of functions in the namespaces that offer them
 _wrapped = {}  # function -> its form that knows autocast
 _forms = set()  # those forms
@@ -39,9 +35,15 @@ def set_policy(name, policy):
         _native.set_autocast_policy(name, DEVICES.index(device), _NUMBERS[word])
 
 
-for _word, _names in _OF_FORMULAS.items():
-    for _name in _names.split():
-        set_policy(_name, {"cuda": _word})
+@functools.cache
+def read_formulas():
+    """Tell the core what autocast does to formulas, which are loaded for it. That is something on CUDA alone, so that it is asked for when
+    autocast is first enabled there."""
+    from .pointwise import definitions
+
+    for definition in definitions.values():
+        if definition.autocast is not None:
+            set_policy(definition.name, {"cuda": definition.autocast})
 
 
 def autocast(policy=None, /, **of_devices):

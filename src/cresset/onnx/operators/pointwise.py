@@ -13,14 +13,6 @@ from ..dimensions import Fraction, Size
 from ..recording import Value
 from . import exports, rules
 
-# Operators of one tensor that ONNX has, for floats.
-NAMED = {
-    "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "abs": "Abs", "neg": "Neg", "floor": "Floor",
-    "ceil": "Ceil", "erf": "Erf", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan",
-    "sinh": "Sinh", "cosh": "Cosh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "reciprocal": "Reciprocal", "sign": "Sign",
-    "isnan": "IsNaN", "softsign": "Softsign", "hardswish": "HardSwish",
-}  # fmt: skip
-
 # The nodes of formulas.
 NODES = {
     "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "neg": "Neg", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual",
@@ -67,8 +59,9 @@ def _named(kind):
     return rule
 
 
-for _name, _kind in NAMED.items():
-    rules[_name] = _named(_kind)
+for _definition in definitions.values():
+    if _definition.onnx is not None:
+        rules[_definition.name] = _named(_definition.onnx)
 
 
 def formula(g, name, bound):

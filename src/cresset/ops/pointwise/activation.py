@@ -14,7 +14,7 @@ SQRT_HALF, SQRT_2_OVER_PI = math.sqrt(0.5), math.sqrt(2 / math.pi)
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-@pointwise(types="real", examples=[(-1.0, 0.0), (2.0, 2.0)])
+@pointwise(types="real", examples=[(-1.0, 0.0), (2.0, 2.0)], onnx="Relu")
 def relu(x):
     """x where it is positive, else 0."""
     return where(x < 0, 0, x)
@@ -170,7 +170,7 @@ def _(x):
     return t + x * sigmoid(x) * (1 - t * t)
 
 
-@pointwise(result="same", method=False, examples=[(0.0, math.log(2)), (800.0, 800.0)])
+@pointwise(result="same", method=False, examples=[(0.0, math.log(2)), (800.0, 800.0)], autocast="float32")
 def softplus(x, beta=1.0, threshold=20.0):
     """log(1 + exp(beta x)) / beta: a smooth relu, the identity above `threshold`."""
     # max(z, 0) + log1p(exp(-|z|)): the same value, but exp never overflows.
@@ -195,7 +195,7 @@ def _(x):
     return where((x > -3) & (x < 3), 1 / 6, 0)
 
 
-@pointwise(result="same", method=False, inplace=True, examples=[(0.0, 0.0), (4.0, 4.0), (1.0, 2 / 3)])
+@pointwise(result="same", method=False, inplace=True, examples=[(0.0, 0.0), (4.0, 4.0), (1.0, 2 / 3)], onnx="HardSwish")
 def hardswish(x):
     """x * hardsigmoid(x)."""
     return x * clamp(x + 3, 0, 6) / 6
@@ -251,7 +251,7 @@ def _(x, threshold):
     return where(x <= threshold, 0, 1)
 
 
-@pointwise(method=False, examples=[(1.0, 0.5), (-3.0, -0.75)])
+@pointwise(method=False, examples=[(1.0, 0.5), (-3.0, -0.75)], onnx="Softsign")
 def softsign(x):
     """x / (1 + |x|)."""
     return x / (1 + p.absolute(x))

@@ -146,6 +146,7 @@ def _(x, y):
     examples=[(2.0, -2.0), (3, -3)],
     refuses_bool="Negation, the `-` operator, on a bool tensor is not supported. "
     "Use the `~` or `logical_not()` operator to invert a mask",
+    onnx="Neg",
 )
 def neg(x):
     """-x."""
@@ -157,7 +158,7 @@ def _():
     return -1
 
 
-@pointwise(types="float complex", examples=[(4.0, 0.25)])
+@pointwise(types="float complex", examples=[(4.0, 0.25)], autocast="float32", onnx="Reciprocal")
 def reciprocal(x):
     """1 / x."""
     return 1 / x
@@ -168,7 +169,7 @@ def _(output):
     return -output * output
 
 
-@pointwise(types="number", node="PowBackward0", examples=[(3.0, 9.0), (-2, 4)])
+@pointwise(types="number", node="PowBackward0", examples=[(3.0, 9.0), (-2, 4)], autocast="float32")
 def square(x: Number):
     """x * x."""
     return x * x
@@ -190,7 +191,9 @@ def _(x):
     return 3 * (x * x)
 
 
-@pointwise(types="number", result="real", examples=[(-2.0, 2.0), (3 + 4j, 5.0), (-3, 3)], requires="real in place")
+@pointwise(
+    types="number", result="real", examples=[(-2.0, 2.0), (3 + 4j, 5.0), (-3, 3)], requires="real in place", onnx="Abs"
+)
 def abs(x):
     """The distance of x from zero."""
     return p.absolute(x)
@@ -201,7 +204,7 @@ def _(grad, x):
     return grad * sgn(x)
 
 
-@pointwise(types="bool real", examples=[(-2.5, -1.0), (0.0, 0.0), (7, 1)])
+@pointwise(types="bool real", examples=[(-2.5, -1.0), (0.0, 0.0), (7, 1)], onnx="Sign")
 def sign(x):
     """-1, 0 or 1, as x is negative, zero or positive; 0 for nan."""
     if x.type in ("b8", "u64"):
@@ -274,7 +277,7 @@ def _(x, end, weight):
     return 1 - weight, weight, end - x
 
 
-@pointwise(types="number", examples=[(1.0, 2.0, 3.0, 7.0), (1.0, 2.0, 3.0, 0.5, 4.0)])
+@pointwise(types="number", examples=[(1.0, 2.0, 3.0, 7.0), (1.0, 2.0, 3.0, 0.5, 4.0)], autocast="promote")
 def addcmul(x, tensor1, tensor2, *, value=1):
     """x + value * tensor1 * tensor2."""
     return x + value * tensor1 * tensor2
@@ -285,7 +288,9 @@ def _(tensor1, tensor2, value):
     return 1, value * tensor2, value * tensor1
 
 
-@pointwise(types="float complex", result="same", examples=[(1.0, 3.0, 2.0, 2.5)], requires="a fraction")
+@pointwise(
+    types="float complex", result="same", examples=[(1.0, 3.0, 2.0, 2.5)], requires="a fraction", autocast="promote"
+)
 def addcdiv(x, tensor1, tensor2, *, value=1):
     """x + value * tensor1 / tensor2."""
     return x + value * tensor1 / tensor2

@@ -42,7 +42,7 @@ def ge(x, y):
 
 
 @pointwise(
-    types="any", result="bool", inplace=False, examples=[(float("nan"), True), (float("inf"), False), (3, False)]
+    types="any", result="bool", inplace=False, examples=[(float("nan"), True), (float("inf"), False), (3, False)], onnx="IsNaN"
 )
 def isnan(x):
     """True where x is not a number; for a complex x, where one of its parts is not."""

@@ -162,6 +162,7 @@ class Pointwise:
     """An elementwise operator given by a formula. Call it with expressions, numbers or tensors."""
 
     _public_names = {"x": "input", "y": "other"}
+    autocast = onnx = None
 
     def __init__(
         self, formula, types, result, method, inplace, examples, node, requires="", exact="", refuses_bool=None
@@ -399,6 +400,8 @@ def pointwise(
     requires="",
     exact="",
     refuses_bool=None,
+    autocast=None,
+    onnx=None,
 ):
     """Make an elementwise operator of a formula.
 
@@ -417,16 +420,20 @@ def pointwise(
         exact: names of inputs that keep their precision when they are numbers among tensors of half precision; any
             other number is rounded to the tensors' precision first.
         refuses_bool: what to say when an input is bool.
+        autocast: what autocast does to it on CUDA; see ops/autocast.py.
+        onnx: ONNX's operator for it, of one tensor of floats; without one it is exported by its formula.
     """
 
     def define(formula):
         if formula.__module__.startswith(__package__ + "."):
-            return Pointwise(
+            made = Pointwise(
                 formula, types, result, method is not False, inplace, examples, node, requires, exact, refuses_bool
             )
-        if requires or exact or refuses_bool is not None:
+            made.autocast, made.onnx = autocast, onnx
+            return made
+        if requires or exact or refuses_bool is not None or autocast is not None or onnx is not None:
             raise TypeError(
-                f"{formula.__name__}: requires, exact and refuses_bool are for the operators of the package"
+                f"{formula.__name__}: requires, exact, refuses_bool, autocast and onnx are for the operators of the package"
             )
         from .compilation import OwnPointwise
 

@@ -11,7 +11,7 @@ from .selection import maximum, where
 LN2, LN10 = math.log(2), math.log(10)
 
 
-@pointwise(types="float complex", examples=[(0.0, 1.0), (1.0, math.e)])
+@pointwise(types="float complex", examples=[(0.0, 1.0), (1.0, math.e)], autocast="float32", onnx="Exp")
 def exp(x):
     """e to the power x."""
     return p.exp(x)
@@ -33,7 +33,7 @@ def _(output):
     return output * LN2
 
 
-@pointwise(types="float complex", examples=[(0.0, 0.0), (1e-20, 1e-20)])
+@pointwise(types="float complex", examples=[(0.0, 0.0), (1e-20, 1e-20)], autocast="float32")
 def expm1(x):
     """exp(x) - 1, accurate for small x."""
     return p.expm1(x)
@@ -44,7 +44,9 @@ def _(output):
     return output + 1
 
 
-@pointwise(types="float complex", examples=[(1.0, 0.0), (math.e, 1.0), (0.0, float("-inf"))])
+@pointwise(
+    types="float complex", examples=[(1.0, 0.0), (math.e, 1.0), (0.0, float("-inf"))], autocast="float32", onnx="Log"
+)
 def log(x):
     """The natural logarithm."""
     return p.log(x)
@@ -55,7 +57,7 @@ def _(x):
     return 1 / x
 
 
-@pointwise(types="float complex", examples=[(8.0, 3.0)])
+@pointwise(types="float complex", examples=[(8.0, 3.0)], autocast="float32")
 def log2(x):
     """The logarithm to base 2."""
     return p.log2(x)
@@ -66,7 +68,7 @@ def _(x):
     return 1 / (x * LN2)
 
 
-@pointwise(types="float complex", examples=[(1000.0, 3.0)])
+@pointwise(types="float complex", examples=[(1000.0, 3.0)], autocast="float32")
 def log10(x):
     """The logarithm to base 10."""
     return p.log10(x)
@@ -77,7 +79,7 @@ def _(x):
     return 1 / (x * LN10)
 
 
-@pointwise(types="float complex", examples=[(0.0, 0.0), (1e-20, 1e-20)])
+@pointwise(types="float complex", examples=[(0.0, 0.0), (1e-20, 1e-20)], autocast="float32")
 def log1p(x):
     """log(1 + x), accurate for small x."""
     return p.log1p(x)
@@ -122,7 +124,7 @@ def _(x, y):
     return 1 / (1 + exp2(y - x)), 1 / (1 + exp2(x - y))
 
 
-@pointwise(types="float complex", examples=[(0.0, 0.5), (2.0, 0.8807970779778823)])
+@pointwise(types="float complex", examples=[(0.0, 0.5), (2.0, 0.8807970779778823)], onnx="Sigmoid")
 def sigmoid(x):
     """1 / (1 + exp(-x)): from 0 to 1."""
     return 1 / (1 + p.exp(-x))
@@ -152,6 +154,7 @@ def _(grad, x, eps):
     types="number",
     examples=[(2.0, 3.0, 8.0), (2, 10, 1024), (0.0, 0.0, 1.0), (3, -1, 0)],
     requires="a natural power",
+    autocast="float32",
 )
 def pow(x, exponent):
     """x to the power `exponent`; a whole number to a negative whole power is 0 unless it is 1 or -1."""
@@ -180,7 +183,7 @@ def _(x, y):
     return exp2(y), x * exp2(y) * LN2
 
 
-@pointwise(types="float complex", examples=[(9.0, 3.0)])
+@pointwise(types="float complex", examples=[(9.0, 3.0)], onnx="Sqrt")
 def sqrt(x):
     """The square root; nan for negative real numbers."""
     return p.sqrt(x)
@@ -191,7 +194,7 @@ def _(output):
     return 1 / (2 * output)
 
 
-@pointwise(types="float complex", examples=[(4.0, 0.5)])
+@pointwise(types="float complex", examples=[(4.0, 0.5)], autocast="float32")
 def rsqrt(x):
     """1 / sqrt(x)."""
     return 1 / p.sqrt(x)

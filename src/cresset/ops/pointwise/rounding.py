@@ -6,13 +6,13 @@ from .expression import is_integral
 from .selection import where
 
 
-@pointwise(types="real", examples=[(1.7, 1.0), (-1.2, -2.0), (3, 3)])
+@pointwise(types="real", examples=[(1.7, 1.0), (-1.2, -2.0), (3, 3)], onnx="Floor")
 def floor(x):
     """The largest whole number that is not above x."""
     return x if is_integral(x.type) else p.floor(x)
 
 
-@pointwise(types="real", examples=[(1.2, 2.0), (-1.7, -1.0)])
+@pointwise(types="real", examples=[(1.2, 2.0), (-1.7, -1.0)], onnx="Ceil")
 def ceil(x):
     """The smallest whole number that is not below x."""
     return x if is_integral(x.type) else p.ceil(x)

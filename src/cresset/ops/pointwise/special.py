@@ -19,7 +19,7 @@ TWO_OVER_SQRT_PI, SQRT_HALF = 2 / math.sqrt(math.pi), math.sqrt(0.5)
 # The error function.
 
 
-@pointwise(examples=[(0.0, 0.0), (1.0, 0.8427007929497149)])
+@pointwise(examples=[(0.0, 0.0), (1.0, 0.8427007929497149)], onnx="Erf")
 def erf(x):
     """The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x."""
     return p.erf(x)
@@ -62,7 +62,9 @@ def _erfcx_of_size(size):
     return chebyshev_sum(series.ERFCX, 1 - 8 / (size + 4)) / (1 + 2 * size)
 
 
-@pointwise(examples=[(0.0, 0.0), (0.5, 0.4769362762044699), (1.0, float("inf")), (2.0, float("nan"))])
+@pointwise(
+    examples=[(0.0, 0.0), (0.5, 0.4769362762044699), (1.0, float("inf")), (2.0, float("nan"))], autocast="float32"
+)
 def erfinv(x):
     """The inverse of erf."""
     size = p.absolute(x)

@@ -8,7 +8,7 @@ from .exponential import rsqrt
 from .selection import where
 
 
-@pointwise(types="float complex", examples=[(0.0, 0.0), (math.pi / 2, 1.0)])
+@pointwise(types="float complex", examples=[(0.0, 0.0), (math.pi / 2, 1.0)], onnx="Sin")
 def sin(x):
     """The sine of x, in radians."""
     return p.sin(x)
@@ -19,7 +19,7 @@ def _(x):
     return cos(x)
 
 
-@pointwise(types="float complex", examples=[(0.0, 1.0), (math.pi, -1.0)])
+@pointwise(types="float complex", examples=[(0.0, 1.0), (math.pi, -1.0)], onnx="Cos")
 def cos(x):
     """The cosine of x, in radians."""
     return p.cos(x)
@@ -30,7 +30,7 @@ def _(x):
     return -sin(x)
 
 
-@pointwise(types="float complex", examples=[(math.pi / 4, 1.0)])
+@pointwise(types="float complex", examples=[(math.pi / 4, 1.0)], autocast="float32", onnx="Tan")
 def tan(x):
     """The tangent of x, in radians."""
     return p.tan(x)
@@ -41,7 +41,7 @@ def _(output):
     return 1 + output * output
 
 
-@pointwise(types="float complex", examples=[(1.0, math.pi / 2), (2.0, float("nan"))])
+@pointwise(types="float complex", examples=[(1.0, math.pi / 2), (2.0, float("nan"))], autocast="float32", onnx="Asin")
 def asin(x):
     """The angle between -pi/2 and pi/2 whose sine is x."""
     return p.asin(x)
@@ -52,7 +52,7 @@ def _(x):
     return rsqrt(1 - x * x)
 
 
-@pointwise(types="float complex", examples=[(1.0, 0.0), (-1.0, math.pi)])
+@pointwise(types="float complex", examples=[(1.0, 0.0), (-1.0, math.pi)], autocast="float32", onnx="Acos")
 def acos(x):
     """The angle between 0 and pi whose cosine is x."""
     return p.acos(x)
@@ -63,7 +63,7 @@ def _(x):
     return -rsqrt(1 - x * x)
 
 
-@pointwise(types="float complex", examples=[(1.0, math.pi / 4)])
+@pointwise(types="float complex", examples=[(1.0, math.pi / 4)], onnx="Atan")
 def atan(x):
     """The angle between -pi/2 and pi/2 whose tangent is x."""
     return p.atan(x)
@@ -74,7 +74,7 @@ def _(x):
     return 1 / (x * x + 1)
 
 
-@pointwise(examples=[(1.0, 1.0, math.pi / 4), (1.0, -1.0, 3 * math.pi / 4)])
+@pointwise(examples=[(1.0, 1.0, math.pi / 4), (1.0, -1.0, 3 * math.pi / 4)], autocast="promote")
 def atan2(x, y):
     """The angle of the point with height x and abscissa y, between -pi and pi."""
     return p.atan2(x, y)
@@ -86,7 +86,7 @@ def _(x, y):
     return where(square == 0, 0, y / square), where(square == 0, 0, -x / square)
 
 
-@pointwise(types="float complex", examples=[(0.0, 0.0), (1.0, math.sinh(1))])
+@pointwise(types="float complex", examples=[(0.0, 0.0), (1.0, math.sinh(1))], autocast="float32", onnx="Sinh")
 def sinh(x):
     """The hyperbolic sine (exp(x) - exp(-x)) / 2."""
     return p.sinh(x)
@@ -97,7 +97,7 @@ def _(x):
     return cosh(x)
 
 
-@pointwise(types="float complex", examples=[(0.0, 1.0), (1.0, math.cosh(1))])
+@pointwise(types="float complex", examples=[(0.0, 1.0), (1.0, math.cosh(1))], autocast="float32", onnx="Cosh")
 def cosh(x):
     """The hyperbolic cosine (exp(x) + exp(-x)) / 2."""
     return p.cosh(x)
@@ -108,7 +108,7 @@ def _(x):
     return sinh(x)
 
 
-@pointwise(types="float complex", examples=[(0.0, 0.0), (1.0, math.tanh(1)), (100.0, 1.0)])
+@pointwise(types="float complex", examples=[(0.0, 0.0), (1.0, math.tanh(1)), (100.0, 1.0)], onnx="Tanh")
 def tanh(x):
     """The hyperbolic tangent: from -1 to 1."""
     return p.tanh(x)
@@ -119,7 +119,7 @@ def _(output):
     return 1 - output * output
 
 
-@pointwise(types="float complex", examples=[(1.0, math.asinh(1))])
+@pointwise(types="float complex", examples=[(1.0, math.asinh(1))], onnx="Asinh")
 def asinh(x):
     """The inverse of sinh."""
     return p.asinh(x)
@@ -130,7 +130,7 @@ def _(x):
     return rsqrt(x * x + 1)
 
 
-@pointwise(types="float complex", examples=[(1.0, 0.0), (2.0, math.acosh(2)), (0.5, float("nan"))])
+@pointwise(types="float complex", examples=[(1.0, 0.0), (2.0, math.acosh(2)), (0.5, float("nan"))], onnx="Acosh")
 def acosh(x):
     """The inverse of cosh for x >= 1."""
     return p.acosh(x)
@@ -142,7 +142,7 @@ def _(x):
     return rsqrt(x * x - 1) if is_real(x) else rsqrt(x + 1) * rsqrt(x - 1)
 
 
-@pointwise(types="float complex", examples=[(0.5, math.atanh(0.5)), (1.0, float("inf"))])
+@pointwise(types="float complex", examples=[(0.5, math.atanh(0.5)), (1.0, float("inf"))], onnx="Atanh")
 def atanh(x):
     """The inverse of tanh."""
     return p.atanh(x)
