@@ -358,9 +358,9 @@ REGISTER(view) {
   r.add("split_with_sizes(Tensor input, int[] split_sizes, int dim=0) -> Tensor[]", nullptr, run_split_sizes, kView | kSharesResults);
   r.add("chunk(Tensor input, int chunks, int dim=0) -> Tensor[]", nullptr, run_chunk, kView | kSharesResults, "SplitBackward0");
   // Pieces that share memory, but are no views to autograd: each may be written to in place, if no other one is used again.
-  r.add("unsafe_split(Tensor input, int split_size, int dim=0) -> Tensor[]", nullptr, run_split, kAnyDevice);
-  r.add("unsafe_split_with_sizes(Tensor input, int[] split_sizes, int dim=0) -> Tensor[]", nullptr, run_split_sizes, kAnyDevice);
-  r.add("unsafe_chunk(Tensor input, int chunks, int dim=0) -> Tensor[]", nullptr, run_chunk, kAnyDevice, "UnsafeSplitBackward0");
+  r.add("unsafe_split(Tensor input, int split_size, int dim=0) -> Tensor[]", nullptr, run_split, kAnyDevice | kReadsNothing);
+  r.add("unsafe_split_with_sizes(Tensor input, int[] split_sizes, int dim=0) -> Tensor[]", nullptr, run_split_sizes, kAnyDevice | kReadsNothing);
+  r.add("unsafe_chunk(Tensor input, int chunks, int dim=0) -> Tensor[]", nullptr, run_chunk, kAnyDevice | kReadsNothing, "UnsafeSplitBackward0");
   r.add("view_as_real(Tensor input) -> Tensor", nullptr, run_view_as_real, kView | kFunctionOnly);
   r.add("view_as_complex(Tensor input) -> Tensor", nullptr, run_view_as_complex, kView | kFunctionOnly);
   r.add("real(Tensor input) -> Tensor", nullptr, run_real, kView | kFunctionOnly);

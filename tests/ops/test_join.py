@@ -147,3 +147,9 @@ def test_unsafe_pieces_are_no_views():
     assert x.grad.tolist() == [3.0, 3.0, 1.0, 1.0]
     pieces = cresset.func.vmap(lambda row: cresset.unsafe_split(row, 1))(cresset.arange(4).view(2, 2))
     assert [piece.tolist() for piece in pieces] == [[[0], [2]], [[1], [3]]]
+
+
+def test_unsafe_pieces_of_bools_lie_in_the_memory_of_the_whole():
+    x = cresset.full((4,), 255, dtype=cresset.uint8).view(cresset.bool)
+    first, _ = cresset.unsafe_chunk(x, 2)
+    assert first.data_ptr() == x.data_ptr()
