@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NATIVE, KERNELS, OPS = ROOT / "native", ROOT / "src/cresset/cuda/kernels", ROOT / "src/cresset/ops"
 
 # Topics that end like a verb's noun all the same.
-NOUNS = {"pooling", "indexing", "sorting", "scaling", "sampling"}
+NOUNS = {"pooling", "indexing", "sorting", "scaling", "sampling", "resampling"}
 
 
 def files(*patterns):
