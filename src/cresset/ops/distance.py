@@ -36,7 +36,9 @@ def norm_except_dim(v, pow=2, dim=0):
     if dim == -1:
         return v.norm(pow)
     norms = v.transpose(0, dim).reshape(v.size(dim), -1).norm(pow, 1)
-    return norms.view([-1] + [1] * (v.ndim - 1)).transpose(0, dim)
+    shape = [1] * v.ndim
+    shape[dim] = v.size(dim)
+    return norms.view(shape)
 
 
 @function(method=True, autocast={"cuda": "float32"})
